@@ -1,0 +1,237 @@
+//===- KernelBench.cpp - Attention kernels against the machine ------------===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// pagoda-bench: prefill as a share of the FMA peak, decode as a share of the
+// read bandwidth of the pool itself. Each limit is measured directly before and
+// after the kernel, and the larger of the two counts; the kernel's figure is
+// the median of its steps. Output is checked in every configuration.
+//
+//===----------------------------------------------------------------------===//
+
+#include "bench/kernels/Limits.h"
+#include "bench/kernels/Setup.h"
+
+#include "benchmark/benchmark.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <optional>
+
+using namespace pagoda;
+using namespace pagoda::bench;
+
+namespace {
+
+struct Settings {
+  int threads = 1;
+  double cacheGb = 1.1; ///< of decode, rotated
+  std::string table;    ///< Markdown file to write
+  CompileOptions compile;
+};
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2,
+                   values.end());
+  return values[values.size() / 2];
+}
+
+/// Times steps in turn over the configuration's sequences. `limit` measures the
+/// machine, in units per second; `work` is the units of one step.
+template <typename Limit>
+void timeSteps(benchmark::State &state, Setup &setup, double work,
+               int64_t sampledRows, Limit limit) {
+  setup.step(0); // warms code, plan and scratch, not the cache
+  double before = limit();
+  std::vector<double> seconds;
+  int64_t index = 1;
+  for (auto _ : state) {
+    double elapsed = setup.step(index++);
+    state.SetIterationTime(elapsed);
+    seconds.push_back(elapsed);
+  }
+  double most = std::max(before, limit());
+  double rate = work / median(seconds);
+  state.counters["rate"] = rate / 1e9;
+  state.counters["limit"] = most / 1e9;
+  state.counters["percent"] = 100 * rate / most;
+  if (std::string wrong = setup.checkSampled(sampledRows); !wrong.empty())
+    state.SkipWithError(wrong.c_str());
+}
+
+std::string describe(const AttentionSpec &spec) {
+  return std::to_string(spec.qHeads) + "/" + std::to_string(spec.kvHeads) +
+         " heads, block " + std::to_string(spec.blockSize) +
+         (spec.layout == KvLayout::HND ? " hnd" : " nhd");
+}
+
+void prefill(benchmark::State &state, const Config &config,
+             const CompileOptions &options) {
+  Setup setup(config, options);
+  state.SetLabel("GFLOP/s; " + describe(config.spec));
+  timeSteps(state, setup, setup.flops(), 96,
+            [&] { return 1e9 * limits::fmaPeak(config.threads, 0.2); });
+}
+
+void decode(benchmark::State &state, const Config &config,
+            const CompileOptions &options) {
+  Setup setup(config, options);
+  char text[96];
+  std::snprintf(text, sizeof(text), ", cache %.2f GB, %.0f%% in huge pages",
+                double(setup.pool().bytes()) / 1e9, 100 * hugePageShare());
+  state.SetLabel("GB/s; " + describe(config.spec) + text);
+  timeSteps(state, setup, setup.bytes(), 16, [&] {
+    return 1e9 * limits::readBandwidth(setup.pool().data(),
+                                       setup.pool().bytes(), config.threads,
+                                       0.5);
+  });
+}
+
+void registerAll(const Settings &settings) {
+  auto add = [&](Config config, auto function) {
+    config.threads = settings.threads;
+    config.name += "/threads:" + std::to_string(settings.threads);
+    benchmark::RegisterBenchmark(
+        config.name.c_str(),
+        [=, options = settings.compile](benchmark::State &state) {
+          try {
+            function(state, config, options);
+          } catch (const std::exception &error) {
+            state.SkipWithError(error.what());
+          }
+        })
+        ->UseManualTime()
+        ->Unit(benchmark::kMillisecond)
+        ->MinTime(1.5);
+  };
+  for (KvLayout layout : {KvLayout::HND, KvLayout::NHD}) {
+    std::string suffix = layout == KvLayout::HND ? "hnd" : "nhd";
+    for (int64_t tokens : {512, 2048, 4096})
+      add({"prefill/f32/d:128/tokens:" + std::to_string(tokens) + "/" + suffix,
+           defaultSpec(layout), tokens, tokens, 1},
+          prefill);
+    for (int64_t tokens : {1024, 16384}) {
+      AttentionSpec spec = defaultSpec(layout);
+      double bytes = double(tokens * spec.kvHeads * 2 * spec.headDim) * 4;
+      add({"decode/f32/d:128/tokens:" + std::to_string(tokens) + "/" + suffix,
+           spec, 1, tokens,
+           std::max<int64_t>(int64_t(settings.cacheGb * 1e9 / bytes) + 1, 2)},
+          decode);
+    }
+  }
+}
+
+/// Prints as usual and keeps the rows for a table.
+class TableReporter : public benchmark::ConsoleReporter {
+public:
+  void ReportRuns(const std::vector<Run> &runs) override {
+    ConsoleReporter::ReportRuns(runs);
+    for (const Run &run : runs) {
+      if (run.error_occurred) {
+        ++failures;
+        continue;
+      }
+      auto counter = [&](const char *name) {
+        auto it = run.counters.find(name);
+        return it == run.counters.end() ? 0 : double(it->second);
+      };
+      std::string unit = run.report_label.substr(0, run.report_label.find(';'));
+      char text[512];
+      std::snprintf(text, sizeof(text),
+                    "| %s | %s | %.1f | %.1f | %.0f%% | %s |\n",
+                    run.benchmark_name().c_str(), unit.c_str(), counter("rate"),
+                    counter("limit"), counter("percent"),
+                    run.report_label.size() > unit.size() + 2
+                        ? run.report_label.c_str() + unit.size() + 2
+                        : "");
+      rows += text;
+    }
+  }
+
+  std::string rows;
+  int failures = 0;
+};
+
+/// Takes "--name=value" or "--name value" at argv[i]; moves i past it.
+std::optional<std::string> option(const char *name, int &i, int argc,
+                                  char **argv) {
+  size_t length = std::strlen(name);
+  if (std::strncmp(argv[i], name, length))
+    return std::nullopt;
+  if (argv[i][length] == '=')
+    return argv[i] + length + 1;
+  if (argv[i][length] == 0 && i + 1 < argc)
+    return argv[++i];
+  return std::nullopt;
+}
+
+/// Reads our options and leaves the rest to Google Benchmark.
+bool parse(int &argc, char **argv, Settings &settings) {
+  int kept = 1;
+  for (int i = 1; i < argc; ++i) {
+    if (auto threads = option("--threads", i, argc, argv)) {
+      settings.threads = std::atoi(threads->c_str());
+    } else if (auto gb = option("--cache-gb", i, argc, argv)) {
+      settings.cacheGb = std::atof(gb->c_str());
+    } else if (auto table = option("--table", i, argc, argv)) {
+      settings.table = *table;
+    } else if (auto entry = option("--schedule", i, argc, argv)) {
+      settings.compile.schedule.push_back(*entry);
+    } else if (auto name = option("--machine", i, argc, argv)) {
+      llvm::Expected<Machine> machine = Machine::named(*name);
+      if (!machine) {
+        std::cerr << llvm::toString(machine.takeError()) << '\n';
+        return false;
+      }
+      settings.compile.machine = *machine;
+    } else {
+      argv[kept++] = argv[i];
+    }
+  }
+  argc = kept;
+  if (settings.threads < 1 || !(settings.cacheGb > 0)) {
+    std::cerr << "--threads and --cache-gb: expected numbers greater than 0\n";
+    return false;
+  }
+  return true;
+}
+
+void printHelp() {
+  std::cout << "pagoda-bench [--threads=N] [--cache-gb=X] [--table=FILE.md] "
+               "[--schedule=key=value]... [--machine=NAME]\n"
+               "  and the options of Google Benchmark:\n";
+  benchmark::PrintDefaultHelp();
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  Settings settings;
+  if (!parse(argc, argv, settings))
+    return 2;
+  benchmark::Initialize(&argc, argv, printHelp);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv))
+    return 2;
+  registerAll(settings);
+  TableReporter reporter;
+  benchmark::RunSpecifiedBenchmarks(&reporter);
+  benchmark::Shutdown();
+  if (!settings.table.empty()) {
+    std::ofstream file(settings.table);
+    file << "| configuration | unit | kernel | limit | of limit | setting |\n"
+            "| --- | --- | --- | --- | --- | --- |\n"
+         << reporter.rows;
+    if (!file.flush()) {
+      std::cerr << settings.table << ": cannot be written\n";
+      return 1;
+    }
+  }
+  return reporter.failures ? 1 : 0;
+}

@@ -1,0 +1,232 @@
+//===- Limits.cpp - What this machine can do at most ----------------------===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The inner loops are written once, as templates over a vector type, and
+// inlined into one function per instruction set, chosen at run time: the file
+// needs no global target flags.
+//
+//===----------------------------------------------------------------------===//
+
+#include "bench/kernels/Limits.h"
+
+#include <algorithm>
+#include <barrier>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#if defined(__x86_64__)
+#define PAGODA_TARGET(isa) __attribute__((target(isa)))
+#endif
+
+namespace pagoda::limits {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double secondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2,
+                   values.end());
+  return values[values.size() / 2];
+}
+
+/// Runs body(thread) on `threads` threads that start together; returns the
+/// seconds from the common start to the last end.
+double runTogether(int threads, const std::function<void(int)> &body) {
+  std::barrier start(threads);
+  std::vector<Clock::time_point> begins(threads), ends(threads);
+  auto run = [&](int thread) {
+    start.arrive_and_wait();
+    begins[thread] = Clock::now();
+    body(thread);
+    ends[thread] = Clock::now();
+  };
+  std::vector<std::thread> workers;
+  for (int t = 1; t < threads; ++t)
+    workers.emplace_back(run, t);
+  run(0);
+  for (std::thread &worker : workers)
+    worker.join();
+  return std::chrono::duration<double>(
+             *std::max_element(ends.begin(), ends.end()) -
+             *std::min_element(begins.begin(), begins.end()))
+      .count();
+}
+
+//===----------------------------------------------------------------------===//
+// Fused multiply-adds
+//===----------------------------------------------------------------------===//
+
+/// Accumulators in flight: more than latency times throughput (4 to 5 cycles
+/// by 2 per cycle), fewer than the 16 registers of AVX2 with the two factors.
+constexpr int Accumulators = 12;
+
+typedef float F32x4 __attribute__((vector_size(16)));
+typedef float F32x8 __attribute__((vector_size(32)));
+typedef float F32x16 __attribute__((vector_size(64)));
+typedef uint64_t U64x2 __attribute__((vector_size(16)));
+typedef uint64_t U64x4 __attribute__((vector_size(32)));
+typedef uint64_t U64x8 __attribute__((vector_size(64)));
+
+template <typename Vector>
+__attribute__((always_inline)) inline float fmaLoop(int64_t rounds,
+                                                    const float *factors) {
+  Vector acc[Accumulators] = {};
+  Vector a = Vector{} + factors[0], b = Vector{} + factors[1];
+  for (int64_t r = 0; r < rounds; ++r) {
+#pragma clang loop unroll(full)
+    for (int i = 0; i < Accumulators; ++i)
+      acc[i] = acc[i] * a + b;
+  }
+  float sum = 0;
+  for (const Vector &value : acc)
+    sum += value[0];
+  return sum;
+}
+
+float fma128(int64_t rounds, const float *factors) {
+  return fmaLoop<F32x4>(rounds, factors);
+}
+#ifdef PAGODA_TARGET
+PAGODA_TARGET("avx2,fma") float fma256(int64_t rounds, const float *factors) {
+  return fmaLoop<F32x8>(rounds, factors);
+}
+PAGODA_TARGET("avx512f")
+float fma512(int64_t rounds, const float *factors) {
+  return fmaLoop<F32x16>(rounds, factors);
+}
+#endif
+
+//===----------------------------------------------------------------------===//
+// Sequential reads
+//===----------------------------------------------------------------------===//
+
+/// Combines every vector of [data, data + bytes) so that no load can be
+/// dropped. `bytes` is a multiple of 8 vectors.
+template <typename Vector>
+__attribute__((always_inline)) inline uint64_t readLoop(const char *data,
+                                                        size_t bytes) {
+  Vector acc[8] = {};
+  for (const char *end = data + bytes; data != end;
+       data += 8 * sizeof(Vector)) {
+#pragma clang loop unroll(full)
+    for (int i = 0; i < 8; ++i) {
+      Vector value;
+      __builtin_memcpy(&value, data + i * sizeof(Vector), sizeof(Vector));
+      acc[i] ^= value;
+    }
+  }
+  uint64_t result = 0;
+  for (const Vector &value : acc)
+    for (size_t lane = 0; lane < sizeof(Vector) / 8; ++lane)
+      result ^= value[lane];
+  return result;
+}
+
+uint64_t read128(const char *data, size_t bytes) {
+  return readLoop<U64x2>(data, bytes);
+}
+#ifdef PAGODA_TARGET
+PAGODA_TARGET("avx2") uint64_t read256(const char *data, size_t bytes) {
+  return readLoop<U64x4>(data, bytes);
+}
+PAGODA_TARGET("avx512f") uint64_t read512(const char *data, size_t bytes) {
+  return readLoop<U64x8>(data, bytes);
+}
+#endif
+
+using FmaFn = float (*)(int64_t, const float *);
+using ReadFn = uint64_t (*)(const char *, size_t);
+
+FmaFn fmaFor(int vectorBits) {
+#ifdef PAGODA_TARGET
+  if (vectorBits == 512)
+    return fma512;
+  if (vectorBits == 256)
+    return fma256;
+#endif
+  return fma128;
+}
+
+ReadFn readFor(int vectorBits) {
+#ifdef PAGODA_TARGET
+  if (vectorBits == 512)
+    return read512;
+  if (vectorBits == 256)
+    return read256;
+#endif
+  return read128;
+}
+
+/// Where results go so that the work that made them stays.
+volatile uint64_t readSink;
+volatile float fmaSink;
+
+} // namespace
+
+int widestVector() {
+#ifdef PAGODA_TARGET
+  if (__builtin_cpu_supports("avx512f"))
+    return 512;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    return 256;
+#endif
+  return 128;
+}
+
+double fmaPeak(int threads, double seconds, int vectorBits) {
+  if (vectorBits == 0)
+    vectorBits = widestVector();
+  FmaFn loop = fmaFor(vectorBits);
+  const float factors[2] = {0.999f, 0.001f}; // converges: no denormals, no inf
+  double flopsPerRound = 2.0 * Accumulators * (vectorBits / 32);
+
+  // A short run finds the clock rate (and wakes the vector units up).
+  int64_t rounds = 200000;
+  Clock::time_point start = Clock::now();
+  fmaSink = loop(rounds, factors);
+  constexpr int Samples = 7;
+  rounds = std::max<int64_t>(
+      int64_t(double(rounds) * seconds / Samples / secondsSince(start)), 1000);
+
+  std::vector<double> rates;
+  for (int sample = 0; sample < Samples; ++sample) {
+    double elapsed =
+        runTogether(threads, [&](int) { fmaSink = loop(rounds, factors); });
+    rates.push_back(flopsPerRound * double(rounds) * threads / elapsed / 1e9);
+  }
+  return median(rates);
+}
+
+double readBandwidth(const void *data, size_t bytes, int threads,
+                     double seconds) {
+  ReadFn loop = readFor(widestVector());
+  const char *base = static_cast<const char *>(data);
+  // Whole steps of the widest loop for each thread; the rest is not counted.
+  size_t part = bytes / threads / 512 * 512;
+  if (part == 0)
+    return 0;
+  std::vector<double> rates;
+  Clock::time_point start = Clock::now();
+  do {
+    double elapsed = runTogether(threads, [&](int thread) {
+      readSink = loop(base + thread * part, part);
+    });
+    rates.push_back(double(part * threads) / elapsed / 1e9);
+  } while (rates.size() < 3 || secondsSince(start) < seconds);
+  return median(rates);
+}
+
+} // namespace pagoda::limits

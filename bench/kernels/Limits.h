@@ -1,0 +1,40 @@
+//===- Limits.h - What this machine can do at most --------------*- C++ -*-===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Measures the two limits that attention kernels are held against: f32 fused
+// multiply-adds per second and sequential read bandwidth. Both drift with the
+// machine's load, so measure them beside the kernel and quote the ratio.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PAGODA_BENCH_KERNELS_LIMITS_H
+#define PAGODA_BENCH_KERNELS_LIMITS_H
+
+#include <cstddef>
+
+namespace pagoda::limits {
+
+/// Bits of the widest vector whose fused multiply-add this CPU has and this
+/// file knows: 512, 256, or 128 (the compiler's baseline).
+int widestVector();
+
+/// f32 FMA peak in GFLOP/s (an FMA counts as 2) of `threads` threads together:
+/// independent accumulators in registers, no memory. The median of several
+/// rounds that take about `seconds` altogether. `vectorBits` is 128, 256 or
+/// 512, at most widestVector(); 0 measures the widest.
+double fmaPeak(int threads, double seconds, int vectorBits = 0);
+
+/// Bandwidth in GB/s (10^9 bytes) of `threads` threads that read `bytes` bytes
+/// at `data` in order, a contiguous part each. The median over whole passes,
+/// at least three, that take about `seconds` altogether. Data much larger than
+/// the last-level cache measures memory.
+double readBandwidth(const void *data, size_t bytes, int threads,
+                     double seconds);
+
+} // namespace pagoda::limits
+
+#endif // PAGODA_BENCH_KERNELS_LIMITS_H

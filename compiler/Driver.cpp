@@ -1,0 +1,237 @@
+//===- Driver.cpp - From a specification to artifacts ---------------------===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Runs the phases one after the other. Each arrow of the path is one function of
+// class Compilation: build, run(phase), translate, emit.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/Driver.h"
+#include "compiler/Pipeline.h"
+#include "compiler/emit/Object.h"
+#include "compiler/import/BuildAttention.h"
+#include "compiler/target/KernelAbi.h"
+#include "dialect/Dialect.h"
+
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <chrono>
+
+using namespace llvm;
+using namespace pagoda;
+
+Expected<Stage> pagoda::parseStage(StringRef text) {
+  static constexpr std::pair<StringLiteral, Stage> stages[] = {
+      {"attention", Stage::Attention}, {"tiled", Stage::Tiled},
+      {"target", Stage::Target},       {"llvm", Stage::Llvm},
+      {"asm", Stage::Asm},             {"ptx", Stage::Ptx}};
+  for (auto [name, stage] : stages)
+    if (text == name)
+      return stage;
+  return createStringError("unknown stage '" + text +
+                           "', expected attention, tiled, target, llvm, asm "
+                           "or ptx");
+}
+
+namespace {
+
+/// One compilation: the IR as it goes through the phases, with timings.
+class Compilation {
+public:
+  Compilation(const std::vector<AttentionSpec> &specs,
+              const CompileOptions &options)
+      : specs(specs), options(options), context(createContext()) {}
+
+  Error build();
+  Error run(Phase phase);
+  Error translate();
+  Expected<std::string> emit(bool assembly);
+  std::vector<KernelSummary> summaries();
+  std::string text();
+
+  PhaseTimings timings;
+
+private:
+  static std::unique_ptr<mlir::MLIRContext> createContext() {
+    mlir::DialectRegistry registry;
+    registerDialects(registry);
+    // One compilation is one thread's work: no pool.
+    return std::make_unique<mlir::MLIRContext>(
+        registry, mlir::MLIRContext::Threading::DISABLED);
+  }
+  auto timed(std::string name) {
+    auto start = std::chrono::steady_clock::now();
+    return scope_exit([this, name, start] {
+      std::chrono::duration<double, std::milli> elapsed =
+          std::chrono::steady_clock::now() - start;
+      timings.emplace_back(name, elapsed.count());
+    });
+  }
+  /// Runs `body` with diagnostics collected into the error.
+  Error collect(function_ref<bool()> body);
+
+  const std::vector<AttentionSpec> &specs;
+  const CompileOptions &options;
+  std::vector<std::string> names; ///< of the specs' functions
+  std::unique_ptr<mlir::MLIRContext> context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  std::unique_ptr<TargetMachine> target;
+  LLVMContext llvmContext;
+  std::unique_ptr<Module> llvmModule;
+};
+
+} // namespace
+
+Error Compilation::collect(function_ref<bool()> body) {
+  std::string text;
+  mlir::ScopedDiagnosticHandler handler(
+      context.get(), [&](mlir::Diagnostic &diagnostic) {
+        if (!text.empty())
+          text += "\n";
+        raw_string_ostream stream(text);
+        if (auto name = dyn_cast<mlir::NameLoc>(diagnostic.getLocation()))
+          stream << name.getName().strref() << ": ";
+        stream << diagnostic;
+      });
+  if (body())
+    return Error::success();
+  return createStringError(text.empty() ? "compilation failed" : text);
+}
+
+/// Specification -> attention IR.
+Error Compilation::build() {
+  auto timer = timed("build");
+  module = mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get()));
+  context->loadAllAvailableDialects();
+  for (const AttentionSpec &spec : specs) {
+    std::string name = specs.size() == 1 || spec.name.empty()
+                           ? options.name
+                           : options.name + "_" + spec.name;
+    for (char &letter : name)
+      if (!isAlnum(letter))
+        letter = '_';
+    while (is_contained(names, name))
+      name += "_";
+    names.push_back(name);
+    buildAttention(*module, spec, name);
+  }
+  return collect([&] { return succeeded(mlir::verify(*module)); });
+}
+
+Error Compilation::run(Phase phase) {
+  static constexpr StringLiteral names[] = {"attention", "tiled", "target",
+                                            "llvm"};
+  auto timer = timed(names[int(phase)].str());
+  mlir::PassManager passes(context.get(), mlir::ModuleOp::getOperationName());
+  buildPhase(passes, phase, options.machine, options.schedule);
+  return collect([&] { return succeeded(passes.run(*module)); });
+}
+
+Error Compilation::translate() {
+  Expected<std::unique_ptr<TargetMachine>> machine =
+      createTargetMachine(options.machine);
+  if (!machine)
+    return machine.takeError();
+  target = std::move(*machine);
+  {
+    auto timer = timed("translate");
+    Expected<std::unique_ptr<Module>> translated =
+        pagoda::translate(*module, llvmContext, *target, options.machine);
+    if (!translated)
+      return translated.takeError();
+    llvmModule = std::move(*translated);
+  }
+  auto timer = timed("optimize");
+  optimize(*llvmModule, *target);
+  return Error::success();
+}
+
+Expected<std::string> Compilation::emit(bool assembly) {
+  auto timer = timed("codegen");
+  return emitCode(*llvmModule, *target, assembly);
+}
+
+std::vector<KernelSummary> Compilation::summaries() {
+  std::vector<KernelSummary> result;
+  for (const KernelDescription &kernel : descriptionsOf(*module)) {
+    KernelSummary summary;
+    summary.name = kernel.symbol;
+    StringRef name(kernel.symbol);
+    summary.role = name.substr(name.rfind('_') + 1).str();
+    summary.schedule = kernel.schedule;
+    summary.kvTile = kernel.info.kv_tile;
+    summary.qTile = kernel.info.max_rows * kernel.info.q_heads /
+                    std::max(kernel.info.kv_heads, 1);
+    summary.scratchBytes = kernel.info.scratch_bytes;
+    summary.info = kernel.info;
+    // A kernel's name is its function's and what it does.
+    StringRef function = name.substr(0, name.rfind('_'));
+    for (auto [spec, built] : zip(specs, names))
+      if (function == built)
+        summary.spec = spec.name;
+    result.push_back(std::move(summary));
+  }
+  return result;
+}
+
+std::string Compilation::text() {
+  std::string result;
+  raw_string_ostream stream(result);
+  if (llvmModule)
+    stream << *llvmModule;
+  else
+    module->print(stream);
+  return result;
+}
+
+Expected<Artifact> pagoda::compile(const std::vector<AttentionSpec> &specs,
+                                   const CompileOptions &options) {
+  Compilation compilation(specs, options);
+  if (Error error = compilation.build())
+    return error;
+  for (Phase phase :
+       {Phase::Attention, Phase::Tiled, Phase::Target, Phase::Llvm})
+    if (Error error = compilation.run(phase))
+      return error;
+  if (Error error = compilation.translate())
+    return error;
+  Expected<std::string> code = compilation.emit(/*assembly=*/false);
+  if (!code)
+    return code.takeError();
+  Artifact artifact;
+  artifact.target = options.machine.name;
+  artifact.object = std::move(*code);
+  artifact.kernels = compilation.summaries();
+  artifact.timings = compilation.timings;
+  return artifact;
+}
+
+Expected<std::string>
+pagoda::printStage(const std::vector<AttentionSpec> &specs,
+                   const CompileOptions &options, Stage stage) {
+  Compilation compilation(specs, options);
+  if (Error error = compilation.build())
+    return error;
+  for (auto [phase, last] : {std::pair(Phase::Attention, Stage::Attention),
+                             {Phase::Tiled, Stage::Tiled},
+                             {Phase::Target, Stage::Target},
+                             {Phase::Llvm, Stage::Ptx}}) {
+    if (Error error = compilation.run(phase))
+      return error;
+    if (stage == last && stage != Stage::Ptx)
+      return compilation.text();
+  }
+  if (Error error = compilation.translate())
+    return error;
+  if (stage == Stage::Llvm)
+    return compilation.text();
+  return compilation.emit(/*assembly=*/true);
+}

@@ -1,0 +1,105 @@
+//===- Driver.h - From a specification to artifacts -------------*- C++ -*-===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The compiler's front door, for tools: specification and machine in, kernels
+// out, as an artifact (object code and its description) or in process. Each
+// arrow of the path config -> attention IR -> tiled IR -> target IR -> artifact is
+// one function in Driver.cpp. No MLIR type appears here, so that a tool that
+// includes this header compiles fast.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PAGODA_COMPILER_DRIVER_H
+#define PAGODA_COMPILER_DRIVER_H
+
+#include "compiler/import/AttentionSpec.h"
+#include "compiler/tiling/Machine.h"
+#include "runtime/include/pagoda/kernel_abi.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pagoda {
+
+/// The levels a kernel passes through; each can be printed.
+enum class Stage { Attention, Tiled, Target, Llvm, Asm, Ptx };
+
+/// Parses "attention", "tiled", "target", "llvm", "asm" or "ptx".
+llvm::Expected<Stage> parseStage(llvm::StringRef text);
+
+struct CompileOptions {
+  Machine machine = Machine::host();
+  /// Overrides of the chosen schedules, "key=value" each, applied to every
+  /// kernel that has the key. Checked against the machine like any schedule.
+  std::vector<std::string> schedule;
+  /// Prefix of the kernels' names.
+  std::string name = "attention";
+};
+
+/// Wall time of one phase, milliseconds.
+using PhaseTimings = std::vector<std::pair<std::string, double>>;
+
+/// Human-readable description of one kernel of an artifact.
+struct KernelSummary {
+  std::string name;     ///< unique in the library
+  std::string spec;     ///< name of the AttentionSpec it belongs to
+  std::string role;     ///< "prefill", "decode", "merge"
+  std::string schedule; ///< the schedule attribute, as text
+  std::string reason;   ///< why this tile, one line
+  int64_t qTile = 0;    ///< packed rows per item
+  int64_t kvTile = 0;
+  int64_t scratchBytes = 0;
+  pagoda_kernel_info info{}; ///< without its pointers
+};
+
+/// Compiled code that can be written out.
+struct Artifact {
+  std::string target; ///< name of the machine
+  std::string object; ///< ELF relocatable, for CPU targets
+  std::string ptx;    ///< for NVIDIA targets
+  std::vector<KernelSummary> kernels;
+  PhaseTimings timings;
+};
+
+/// Compiles the kernels of all `specs` into one artifact.
+llvm::Expected<Artifact> compile(const std::vector<AttentionSpec> &specs,
+                                 const CompileOptions &options);
+
+/// The text of one level for `specs`.
+llvm::Expected<std::string> printStage(const std::vector<AttentionSpec> &specs,
+                                       const CompileOptions &options,
+                                       Stage stage);
+
+/// Kernels compiled into this process through ORC. The code lives as long as
+/// the object.
+class JitLibrary {
+public:
+  static llvm::Expected<std::unique_ptr<JitLibrary>>
+  compile(const std::vector<AttentionSpec> &specs,
+          const CompileOptions &options);
+  ~JitLibrary();
+
+  const pagoda_library_info *info() const { return library; }
+  const std::vector<KernelSummary> &kernels() const { return summaries; }
+  const PhaseTimings &timings() const { return phaseTimings; }
+
+private:
+  JitLibrary();
+  struct Impl;
+  std::unique_ptr<Impl> impl;
+  const pagoda_library_info *library = nullptr;
+  std::vector<KernelSummary> summaries;
+  PhaseTimings phaseTimings;
+};
+
+} // namespace pagoda
+
+#endif // PAGODA_COMPILER_DRIVER_H

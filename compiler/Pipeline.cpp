@@ -1,0 +1,74 @@
+//===- Pipeline.cpp - Phases and the passes of each -----------------------===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/Pipeline.h"
+#include "compiler/Passes.h"
+#include "dialect/Dialect.h"
+
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace pagoda;
+
+void pagoda::registerDialects(DialectRegistry &registry) {
+  registry.insert<PagodaDialect, arith::ArithDialect, cf::ControlFlowDialect,
+                  func::FuncDialect, LLVM::LLVMDialect, math::MathDialect,
+                  scf::SCFDialect, tensor::TensorDialect,
+                  vector::VectorDialect>();
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+}
+
+static void buildCpuTarget(OpPassManager &passes) {
+  passes.addPass(createCpuAssignLayouts());
+  passes.addPass(createCpuLowerTiles());
+  passes.addPass(createCpuExpandMath());
+  passes.addPass(createCanonicalizerPass());
+  passes.addPass(createCSEPass());
+}
+
+static void buildCpuLlvm(OpPassManager &passes) {
+  passes.addPass(createLoopInvariantCodeMotionPass());
+  passes.addPass(createSCFToControlFlowPass());
+  passes.addPass(createConvertVectorToLLVMPass());
+  passes.addPass(createConvertMathToLLVMPass());
+  passes.addPass(createArithToLLVMConversionPass());
+  passes.addPass(createConvertControlFlowToLLVMPass());
+  passes.addPass(createReconcileUnrealizedCastsPass());
+}
+
+void pagoda::buildPhase(OpPassManager &passes, Phase phase,
+                        const Machine &machine,
+                        ArrayRef<std::string> scheduleOverrides) {
+  switch (phase) {
+  case Phase::Attention: {
+    passes.addPass(createExpandFeatures());
+    SelectTilesOptions options;
+    options.machine = machine.name;
+    options.overrides.assign(scheduleOverrides.begin(),
+                             scheduleOverrides.end());
+    passes.addPass(createSelectTiles(options));
+    return;
+  }
+  case Phase::Tiled: {
+    TileAttentionOptions options;
+    options.machine = machine.name;
+    passes.addPass(createTileAttention(options));
+    return;
+  }
+  case Phase::Target:
+    return buildCpuTarget(passes);
+  case Phase::Llvm:
+    return buildCpuLlvm(passes);
+  }
+}

@@ -1,0 +1,99 @@
+//===- BuildAttention.cpp - Specification to attention IR -----------------===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The last step of import: plain data becomes one function around one
+// pagoda.attention. What varies at run time (scale, window, soft cap, ...) is a
+// function argument; what the code is specialised for is in the types.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/import/BuildAttention.h"
+#include "dialect/Dialect.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+using namespace mlir;
+using namespace pagoda;
+
+static Type elementType(MLIRContext *context, DType type) {
+  switch (type) {
+  case DType::F32:
+    return Float32Type::get(context);
+  case DType::F16:
+    return Float16Type::get(context);
+  case DType::BF16:
+    return BFloat16Type::get(context);
+  case DType::F8E4M3:
+    return Float8E4M3FNType::get(context);
+  case DType::F8E5M2:
+    return Float8E5M2Type::get(context);
+  case DType::I8:
+    return IntegerType::get(context, 8);
+  }
+  llvm_unreachable("unknown data type");
+}
+
+void pagoda::buildAttention(ModuleOp module, const AttentionSpec &spec,
+                            StringRef name) {
+  MLIRContext *context = module.getContext();
+  ImplicitLocOpBuilder b(NameLoc::get(StringAttr::get(context, name)), context);
+  b.setInsertionPointToEnd(module.getBody());
+
+  constexpr int64_t dynamic = ShapedType::kDynamic;
+  Type i32 = b.getI32Type(), f32 = b.getF32Type();
+  Type element = elementType(context, spec.qType);
+  Type q =
+      RankedTensorType::get({dynamic, spec.qHeads, spec.headDim}, element);
+  Type o =
+      RankedTensorType::get({dynamic, spec.qHeads, spec.vHeadDim}, element);
+  Type lse = RankedTensorType::get({dynamic, spec.qHeads}, f32);
+  Type table = RankedTensorType::get({dynamic, dynamic}, i32);
+  Type lengths = RankedTensorType::get({dynamic}, i32);
+  Type perHead = RankedTensorType::get({spec.qHeads}, f32);
+  DType kv = spec.kvType;
+  bool narrow = kv == DType::F8E4M3 || kv == DType::F8E5M2 || kv == DType::I8;
+  Type cache = KvCacheType::get(
+      context, spec.kvHeads, spec.headDim, spec.vHeadDim, spec.blockSize,
+      spec.layout == KvLayout::NHD ? CacheLayout::nhd : CacheLayout::hnd,
+      elementType(context, kv),
+      narrow ? ScaleGranularity::tensor : ScaleGranularity::none);
+
+  // Optional arguments say which field of the kernel's argument struct they
+  // are, so that regions may capture them.
+  SmallVector<Type> arguments{q, cache, table, lengths, lengths, f32};
+  SmallVector<StringRef> fields(arguments.size());
+  auto optional = [&](bool present, Type type, StringRef field) -> int {
+    if (!present)
+      return -1;
+    arguments.push_back(type);
+    fields.push_back(field);
+    return int(arguments.size()) - 1;
+  };
+  int window = optional(spec.window.has_value(), i32, "window");
+  int chunk = optional(spec.chunk.has_value(), i32, "chunk");
+  int softcap = optional(spec.softcap.has_value(), f32, "softcap");
+  int alibi = optional(!spec.alibiSlopes.empty(), perHead, "alibi_slopes");
+  int sinks = optional(spec.sinks, perHead, "sinks");
+
+  auto function = func::FuncOp::create(
+      b, name, b.getFunctionType(arguments, {o, lse}));
+  for (auto [index, field] : llvm::enumerate(fields))
+    if (!field.empty())
+      function.setArgAttr(index, "pagoda.arg", b.getStringAttr(field));
+  Block *entry = function.addEntryBlock();
+  b.setInsertionPointToEnd(entry);
+  auto argument = [&](int index) -> Value {
+    return index < 0 ? Value() : entry->getArgument(index);
+  };
+  auto attention = AttentionOp::create(
+      b, TypeRange{o, lse}, argument(0), argument(1), argument(2), argument(3),
+      argument(4), argument(5), argument(window), argument(chunk),
+      argument(softcap), argument(alibi), argument(sinks), spec.causal,
+      /*features=*/0, /*schedules=*/ArrayAttr());
+  func::ReturnOp::create(b, attention.getResults());
+}

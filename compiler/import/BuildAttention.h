@@ -1,0 +1,24 @@
+//===- BuildAttention.h - Specification to attention IR ---------*- C++ -*-===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PAGODA_COMPILER_IMPORT_BUILDATTENTION_H
+#define PAGODA_COMPILER_IMPORT_BUILDATTENTION_H
+
+#include "compiler/import/AttentionSpec.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace pagoda {
+
+/// Appends to `module` a function @name with one pagoda.attention that computes
+/// `spec`. Features are attributes and operands of the op, not yet regions.
+void buildAttention(mlir::ModuleOp module, const AttentionSpec &spec,
+                    llvm::StringRef name);
+
+} // namespace pagoda
+
+#endif // PAGODA_COMPILER_IMPORT_BUILDATTENTION_H

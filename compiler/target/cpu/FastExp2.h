@@ -1,0 +1,27 @@
+//===- FastExp2.h - 2^x as a polynomial -------------------------*- C++ -*-===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PAGODA_COMPILER_TARGET_CPU_FASTEXP2_H
+#define PAGODA_COMPILER_TARGET_CPU_FASTEXP2_H
+
+#include "mlir/IR/Operation.h"
+
+namespace pagoda {
+
+/// Expands every f32 math.exp2 below `root`, scalar or vector.
+///
+/// x = n + f with n the nearest integer and |f| <= 1/2; 2^f is a polynomial of
+/// degree 5 whose relative error is below 1.1e-7; 2^n is added to the exponent.
+/// For x in [-126, 128) the result is within 2 units in the last place of
+/// 2^x, and exact for integers. Below -126 (-inf included) it is 0: subnormal
+/// results are flushed. From 128 on it is +inf. NaN stays NaN.
+/// tests/unit/target/FastExp2Test.cpp checks this over all floats.
+void expandExp2(mlir::Operation *root);
+
+} // namespace pagoda
+
+#endif // PAGODA_COMPILER_TARGET_CPU_FASTEXP2_H

@@ -1,0 +1,546 @@
+//===- LanesAreHeadDim.cpp - Tiles with the head dim across lanes ---------===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// For decode, which is bound by memory: each key and value row is streamed once
+// and meets all query heads of its group. A panel is block_rows packed rows. Q, O
+// are [row][dim] with dims padded to whole vectors, scores [row][key] with keys
+// padded. QK sums along lanes; block_vectors keys are reduced together by a
+// transposing reduction. While a row is used, the row at the same place
+// `prefetch` tiles ahead is prefetched: only the block table knows where it is.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/target/cpu/TileEmitter.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace pagoda;
+
+namespace {
+
+class LanesAreHeadDim final : public TileEmitter {
+public:
+  LanesAreHeadDim(KernelContext &context) : TileEmitter(context) {
+    int64_t rows = c.schedule.getHeads() * panels() * panelRows();
+    q = c.slots.reserve(rows * padded(kDim()) * 4);
+    o = c.slots.reserve(rows * padded(vDim()) * 4);
+    m = c.slots.reserve(rows * 4);
+    l = c.slots.reserve(rows * 4);
+    alpha = c.slots.reserve(rows * 4);
+    s = c.slots.reserve(panelRows() * padded(c.kvTile()) * 4);
+  }
+
+  int64_t panelRows() const override { return c.schedule.getBlockRows(); }
+  void loadQ(const Panel &panel) override;
+  void initState(StateInitOp op, const Panel &panel) override;
+  void qk(QkOp op, const Panel &panel) override;
+  void mapScores(MapScoresOp op, const Panel &panel) override;
+  void maskScores(MaskScoresOp op, const Panel &panel) override;
+  void softmaxStep(SoftmaxStepOp op, const Panel &panel) override;
+  void pv(PvOp op, const Panel &panel) override;
+  void store(StoreOp op, const Panel &panel) override;
+  void mergePartials(MergePartialsOp op, const Panel &panel) override;
+
+private:
+  int64_t kDim() const { return c.cache.getKDim(); }
+  int64_t vDim() const { return c.cache.getVDim(); }
+  int64_t padded(int64_t count) const {
+    return (count + c.lanes - 1) / c.lanes * c.lanes;
+  }
+  /// Start of row `row` of this panel in a tile of `cols` columns.
+  Value rowOf(int64_t slot, int64_t cols, const Panel &panel, int64_t row) {
+    Value index = b.add(b.mul(panel.head, panels()), panel.index);
+    return b.at(b.at(c.slot(slot), b.mul(index, panelRows() * cols * 4)),
+                row * cols * 4);
+  }
+  Value scoresOf(int64_t row) {
+    return c.slot(s + row * padded(c.kvTile()) * 4);
+  }
+  Value vectorAt(Value row, Value column) {
+    return b.load(b.vectorType(c.lanes), b.at(row, b.mul(column, 4)), 4);
+  }
+  void storeVector(Value value, Value row, Value column) {
+    b.store(value, b.at(row, b.mul(column, 4)), 4);
+  }
+  Value scalarAt(Value row) { return b.load(b.getF32Type(), row); }
+  Value splat(float value) { return b.splat(b.f32(value), c.lanes); }
+  /// Number of keys of this tile that take part, at most.
+  Value keyCount(const Panel &panel) {
+    return panel.valid ? b.widen(panel.valid) : b.i64(c.kvTile());
+  }
+  /// `lanes` elements of a cache row from dim `column` on; dims from `dims` on,
+  /// which belong to other rows or to nobody, are 0.
+  Value cacheVector(Value row, Value column, int64_t count);
+  Value sumLanes(ArrayRef<Value> vectors);
+  Values sumTogether(Values vectors);
+  void qkKeys(const KvRows &rows, const Panel &panel, Value key, int64_t count);
+  void pvColumns(const KvRows &rows, const Panel &panel, Value column,
+                 int64_t count, bool rescale);
+  void prefetchRow(const KvRows &rows, const Panel &panel, Value key,
+                   Value firstByte, int64_t bytes);
+  void forEachScore(llvm::function_ref<Value(int64_t, Value, Value)> body);
+  Value iota(Value first);
+  Value coordinate(int64_t slot, const Panel &panel, int64_t row) {
+    Value packed = b.add(b.mul(panel.index, panelRows()), row);
+    return b.load(b.i32Type(), b.at(c.slot(slot), b.mul(packed, 4)));
+  }
+  /// Emits `body` for each row of the panel that the item holds.
+  void forEachRow(const Panel &panel,
+                  llvm::function_ref<void(int64_t, Value)> body);
+
+  int64_t q, o, m, l, alpha, s; ///< scratch offsets
+};
+
+} // namespace
+
+void LanesAreHeadDim::forEachRow(
+    const Panel &panel, llvm::function_ref<void(int64_t, Value)> body) {
+  for (int64_t row = 0; row < panelRows(); ++row) {
+    Value packed = b.add(b.mul(panel.index, panelRows()), row);
+    if (panelRows() == 1) {
+      body(row, packed);
+      continue;
+    }
+    Value present = b.compare(arith::CmpIPredicate::slt, packed,
+                              b.widen(c.item.packedRows));
+    b.ifThen(present, [&] { body(row, packed); });
+  }
+}
+
+void LanesAreHeadDim::loadQ(const Panel &panel) {
+  Type type = c.kernel.getQType();
+  // Zero first: padding, and rows that the item does not hold.
+  Value zero = splat(0);
+  for (int64_t row = 0; row < panelRows(); ++row) {
+    Value target = rowOf(q, padded(kDim()), panel, row);
+    b.forLoop(b.i64(0), b.i64(padded(kDim())), c.lanes,
+              [&](Value d) { storeVector(zero, target, d); });
+  }
+  forEachRow(panel, [&](int64_t row, Value packed) {
+    Value target = rowOf(q, padded(kDim()), panel, row);
+    Value token = b.div(packed, c.group);
+    Value head = b.sub(packed, b.mul(token, c.group));
+    Value entry = b.add(b.widen(c.item.rowMapOffset), token);
+    Value index =
+        b.load(b.i32Type(), b.at(c.arg("row_map"), b.mul(entry, 4)));
+    Value offset = b.add(b.mul(b.widen(index), c.arg("q_token_stride")),
+                         b.mul(queryHead(panel.head, head),
+                               c.arg("q_head_stride")));
+    Value source = b.at(c.arg("q"), b.mul(offset, bytesOf(type)));
+    b.forLoop(b.i64(0), b.i64(kDim()), 1, [&](Value d) {
+      b.store(loadAsF32(type, b.at(source, b.mul(d, bytesOf(type)))),
+              b.at(target, b.mul(d, 4)));
+    });
+  });
+}
+
+void LanesAreHeadDim::initState(StateInitOp op, const Panel &panel) {
+  Value lowest = b.f32(-std::numeric_limits<float>::infinity());
+  Value none = b.f32(0), zero = splat(0);
+  for (int64_t row = 0; row < panelRows(); ++row) {
+    b.store(lowest, rowOf(m, 1, panel, row));
+    b.store(none, rowOf(l, 1, panel, row));
+    Value target = rowOf(o, padded(vDim()), panel, row);
+    b.forLoop(b.i64(0), b.i64(padded(vDim())), c.lanes,
+              [&](Value d) { storeVector(zero, target, d); });
+  }
+  if (!op.getSinks())
+    return;
+  ifFirstSplit([&] {
+    forEachRow(panel, [&](int64_t row, Value packed) {
+      auto [sinkM, sinkL] = sinkState(packed, op.getFactor());
+      b.store(sinkM, rowOf(m, 1, panel, row));
+      b.store(sinkL, rowOf(l, 1, panel, row));
+    });
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+Value LanesAreHeadDim::cacheVector(Value row, Value column, int64_t count) {
+  Type type = c.cache.getElt();
+  Value pointer = b.at(row, b.mul(column, bytesOf(type)));
+  if (count == c.lanes)
+    return loadVectorAsF32(type, c.lanes, pointer);
+  SmallVector<bool> mask(c.lanes, false);
+  std::fill_n(mask.begin(), count, true);
+  auto maskType = VectorType::get({c.lanes}, b.getI1Type());
+  Value enabled = arith::ConstantOp::create(
+      b, DenseElementsAttr::get(maskType, ArrayRef<bool>(mask)));
+  auto vectorType = VectorType::get({c.lanes}, type);
+  Value zero = arith::ConstantOp::create(
+      b, DenseElementsAttr::get(vectorType, b.getFloatAttr(type, 0.0)));
+  Value value = LLVM::MaskedLoadOp::create(b, vectorType, pointer, enabled,
+                                           zero, uint32_t(bytesOf(type)));
+  if (type.isF32())
+    return value;
+  return arith::ExtFOp::create(b, b.vectorType(c.lanes), value);
+}
+
+/// Lanes of the result: the sums of the lanes of each vector. A power of two of
+/// vectors; halves are folded until one vector holds all sums (repeated where
+/// there are fewer vectors than lanes).
+Values LanesAreHeadDim::sumTogether(Values vectors) {
+  // Round k pairs vectors and adds lanes that differ in bit k, so that lane i
+  // of the last vector belongs to vector i.
+  for (int64_t stride = 1; vectors.size() > 1; stride *= 2) {
+    Values next;
+    for (size_t i = 0; i + 1 < vectors.size(); i += 2) {
+      SmallVector<int64_t> low, high;
+      for (int64_t lane = 0; lane < c.lanes; ++lane) {
+        // Lanes with the bit clear come from the first vector.
+        bool second = lane & stride;
+        int64_t base = second ? c.lanes : 0;
+        low.push_back(base + (lane & ~stride));
+        high.push_back(base + (lane | stride));
+      }
+      Value a = vectors[i], d = vectors[i + 1];
+      Value x = vector::ShuffleOp::create(b, a, d, low);
+      Value y = vector::ShuffleOp::create(b, a, d, high);
+      next.push_back(b.addf(x, y));
+    }
+    vectors = next;
+  }
+  return vectors;
+}
+
+/// A vector whose lane i is the sum of the lanes of vector i.
+Value LanesAreHeadDim::sumLanes(ArrayRef<Value> vectors) {
+  int64_t count = int64_t(vectors.size());
+  Value sum = sumTogether(Values(vectors.begin(), vectors.end()))[0];
+  // What is left to add: lanes that differ in the higher bits.
+  for (int64_t stride = count; stride < c.lanes; stride *= 2) {
+    SmallVector<int64_t> swap;
+    for (int64_t lane = 0; lane < c.lanes; ++lane)
+      swap.push_back(lane ^ stride);
+    sum = b.addf(sum, vector::ShuffleOp::create(b, sum, sum, swap));
+  }
+  return sum;
+}
+
+void LanesAreHeadDim::prefetchRow(const KvRows &rows, const Panel &panel,
+                                  Value key, Value firstByte, int64_t bytes) {
+  if (!rows.nextPointers)
+    return;
+  auto emit = [&] {
+    Value next = b.load(b.pointerType(), b.at(c.slot(*rows.nextPointers),
+                                              b.mul(key, 8)));
+    Value start =
+        b.at(next, b.add(b.mul(panel.head, rows.headStride), firstByte));
+    for (int64_t byte = 0; byte < bytes; byte += 64)
+      LLVM::Prefetch::create(b, b.at(start, byte), /*rw=*/0, /*hint=*/3,
+                             /*cache=*/1);
+  };
+  // Once per row, not once per panel.
+  if (panels() == 1)
+    return emit();
+  b.ifThen(b.compare(arith::CmpIPredicate::eq, panel.index, b.i64(0)), emit);
+}
+
+/// Scores of keys `key` to `key + count - 1`.
+void LanesAreHeadDim::qkKeys(const KvRows &rows, const Panel &panel, Value key,
+                             int64_t count) {
+  Value headOffset = b.mul(panel.head, rows.headStride);
+  Values keyRows, queryRows;
+  for (int64_t k = 0; k < count; ++k) {
+    Value index = b.add(key, k);
+    Value pointer = b.load(b.pointerType(),
+                           b.at(c.slot(rows.pointers), b.mul(index, 8)));
+    keyRows.push_back(b.at(pointer, headOffset));
+    prefetchRow(rows, panel, index, b.i64(0),
+                kDim() * bytesOf(c.cache.getElt()));
+  }
+  for (int64_t row = 0; row < panelRows(); ++row)
+    queryRows.push_back(rowOf(q, padded(kDim()), panel, row));
+
+  auto step = [&](Value d, int64_t dims, Values sums) {
+    Values queries;
+    for (Value row : queryRows)
+      queries.push_back(vectorAt(row, d));
+    for (int64_t k = 0; k < count; ++k) {
+      Value keys = cacheVector(keyRows[k], d, dims);
+      for (int64_t row = 0; row < panelRows(); ++row) {
+        Value &sum = sums[row * count + k];
+        sum = b.fma(keys, queries[row], sum);
+      }
+    }
+    return sums;
+  };
+  int64_t whole = kDim() / c.lanes * c.lanes;
+  Values sums(panelRows() * count, splat(0));
+  if (whole)
+    sums = b.forLoop(b.i64(0), b.i64(whole), c.lanes, sums,
+                     [&](Value d, ValueRange carried) {
+                       return step(d, c.lanes, Values(carried));
+                     });
+  if (whole < kDim())
+    sums = step(b.i64(whole), kDim() - whole, sums);
+
+  for (int64_t row = 0; row < panelRows(); ++row) {
+    ArrayRef<Value> rowSums = ArrayRef(sums).slice(row * count, count);
+    Value target = b.at(scoresOf(row), b.mul(key, 4));
+    Value all = sumLanes(rowSums);
+    SmallVector<int64_t> firstLanes(count);
+    for (int64_t k = 0; k < count; ++k)
+      firstLanes[k] = k;
+    Value scores = vector::ShuffleOp::create(b, all, all, firstLanes);
+    b.store(scores, target, 4);
+  }
+}
+
+void LanesAreHeadDim::qk(QkOp op, const Panel &panel) {
+  const KvRows &rows = c.kvRows.find(op.getK())->second;
+  c.scores[op.getS()] = {s, panel.valid};
+  // A power of two of keys at a time, at most one per lane; pointers past the
+  // valid count repeat a row that exists.
+  int64_t block = std::min<int64_t>(c.schedule.getBlockVectors(), c.lanes);
+  block = int64_t(llvm::bit_floor(uint64_t(block)));
+  while (c.kvTile() % block)
+    block /= 2;
+  b.forLoop(b.i64(0), keyCount(panel), block,
+            [&](Value key) { qkKeys(rows, panel, key, block); });
+}
+
+/// Columns `column` to `column + count - 1` of O, at most block_vectors vectors.
+void LanesAreHeadDim::pvColumns(const KvRows &rows, const Panel &panel,
+                                Value column, int64_t count, bool rescale) {
+  int64_t vectors = (count + c.lanes - 1) / c.lanes;
+  int64_t bytes = bytesOf(c.cache.getElt());
+  Value headOffset = b.mul(panel.head, rows.headStride);
+  Values sums;
+  for (int64_t row = 0; row < panelRows(); ++row) {
+    Value source = rowOf(o, padded(vDim()), panel, row);
+    Value scale;
+    if (rescale)
+      scale = b.splat(scalarAt(rowOf(alpha, 1, panel, row)), c.lanes);
+    for (int64_t n = 0; n < vectors; ++n) {
+      Value sum = vectorAt(source, b.add(column, n * c.lanes));
+      sums.push_back(scale ? b.mulf(sum, scale) : sum);
+    }
+  }
+  sums = b.forLoop(
+      b.i64(0), keyCount(panel), 1, sums, [&](Value key, ValueRange carried) {
+        Value pointer = b.load(
+            b.pointerType(), b.at(c.slot(rows.pointers), b.mul(key, 8)));
+        Value values = b.at(pointer, headOffset);
+        prefetchRow(rows, panel, key, b.mul(column, bytes), count * bytes);
+        Values weights, next(carried);
+        for (int64_t row = 0; row < panelRows(); ++row)
+          weights.push_back(b.splat(
+              scalarAt(b.at(scoresOf(row), b.mul(key, 4))), c.lanes));
+        for (int64_t n = 0; n < vectors; ++n) {
+          int64_t dims = std::min(c.lanes, count - n * c.lanes);
+          Value value =
+              cacheVector(values, b.add(column, n * c.lanes), dims);
+          for (int64_t row = 0; row < panelRows(); ++row) {
+            Value &sum = next[row * vectors + n];
+            sum = b.fma(value, weights[row], sum);
+          }
+        }
+        return next;
+      });
+  for (int64_t row = 0; row < panelRows(); ++row)
+    for (int64_t n = 0; n < vectors; ++n)
+      storeVector(sums[row * vectors + n], rowOf(o, padded(vDim()), panel, row),
+                  b.add(column, n * c.lanes));
+}
+
+void LanesAreHeadDim::pv(PvOp op, const Panel &panel) {
+  const KvRows &rows = c.kvRows.find(op.getV())->second;
+  bool rescale = c.pendingRescale.contains(op.getO());
+  int64_t block = c.schedule.getBlockVectors() * c.lanes;
+  int64_t whole = vDim() / block * block;
+  if (whole)
+    b.forLoop(b.i64(0), b.i64(whole), block, [&](Value column) {
+      pvColumns(rows, panel, column, block, rescale);
+    });
+  if (whole < vDim())
+    pvColumns(rows, panel, b.i64(whole), vDim() - whole, rescale);
+}
+
+//===----------------------------------------------------------------------===//
+// Scores
+//===----------------------------------------------------------------------===//
+
+/// first, first + 1, ... as i32 lanes.
+Value LanesAreHeadDim::iota(Value first) {
+  SmallVector<int32_t> steps;
+  for (int64_t lane = 0; lane < c.lanes; ++lane)
+    steps.push_back(int32_t(lane));
+  auto type = VectorType::get({c.lanes}, b.i32Type());
+  Value constant = arith::ConstantOp::create(
+      b, DenseElementsAttr::get(type, ArrayRef<int32_t>(steps)));
+  return b.add(b.splat(first, c.lanes), constant);
+}
+
+/// Rewrites all scores of the panel; `body(row, key, scores)` gets lanes keys.
+void LanesAreHeadDim::forEachScore(
+    llvm::function_ref<Value(int64_t, Value, Value)> body) {
+  b.forLoop(b.i64(0), b.i64(padded(c.kvTile())), c.lanes, [&](Value key) {
+    for (int64_t row = 0; row < panelRows(); ++row) {
+      Value target = scoresOf(row);
+      storeVector(body(row, key, vectorAt(target, key)), target, key);
+    }
+  });
+}
+
+void LanesAreHeadDim::mapScores(MapScoresOp op, const Panel &panel) {
+  c.scores[op.getResult()] = c.scores.lookup(op.getS());
+  Value scale = b.splat(c.scalars.lookup(op.getScale()), c.lanes);
+  Value j = c.scalars.lookup(op.getJ());
+  forEachScore([&](int64_t row, Value key, Value score) {
+    Value first = b.add(j, Value(arith::TruncIOp::create(b, b.i32Type(), key)));
+    Value inputs[] = {b.mulf(score, scale),
+                      coordinate(c.rowSequences, panel, row),
+                      coordinate(c.rowHeads, panel, row),
+                      coordinate(c.rowPositions, panel, row), iota(first)};
+    return emitRegion(c, op.getBody(), inputs, c.lanes);
+  });
+}
+
+void LanesAreHeadDim::maskScores(MaskScoresOp op, const Panel &panel) {
+  c.scores[op.getResult()] = c.scores.lookup(op.getS());
+  Value lowest = splat(-std::numeric_limits<float>::infinity());
+  Value j = c.scalars.lookup(op.getJ());
+  Value limit = b.splat(c.scalars.lookup(op.getLimit()), c.lanes);
+  forEachScore([&](int64_t row, Value key, Value score) {
+    Value first = b.add(j, Value(arith::TruncIOp::create(b, b.i32Type(), key)));
+    Value positions = iota(first);
+    Value counts = arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
+                                         positions, limit);
+    if (!op.getBody().empty()) {
+      Value inputs[] = {coordinate(c.rowSequences, panel, row),
+                        coordinate(c.rowHeads, panel, row),
+                        coordinate(c.rowPositions, panel, row), positions};
+      Value seen = emitRegion(c, op.getBody(), inputs, c.lanes);
+      counts = arith::AndIOp::create(b, counts, seen);
+    }
+    return Value(arith::SelectOp::create(b, counts, score, lowest));
+  });
+}
+
+void LanesAreHeadDim::softmaxStep(SoftmaxStepOp op, const Panel &panel) {
+  c.scores[op.getP()] = c.scores.lookup(op.getS());
+  Value factor = c.scalars.lookup(op.getFactor());
+  float infinity = std::numeric_limits<float>::infinity();
+  int64_t keys = c.kvTile(), whole = keys / c.lanes * c.lanes;
+  // A tile that is no multiple of the lanes has lanes that hold no key.
+  auto scores = [&](int64_t row, int64_t key) -> Value {
+    Value vector = vectorAt(scoresOf(row), b.i64(key));
+    if (key < whole)
+      return vector;
+    SmallVector<bool> mask(c.lanes, false);
+    std::fill_n(mask.begin(), keys - whole, true);
+    Value inside = arith::ConstantOp::create(
+        b, DenseElementsAttr::get(VectorType::get({c.lanes}, b.getI1Type()),
+                                  ArrayRef<bool>(mask)));
+    return arith::SelectOp::create(b, inside, vector, splat(-infinity));
+  };
+  for (int64_t row = 0; row < panelRows(); ++row) {
+    Value rowM = rowOf(m, 1, panel, row), rowL = rowOf(l, 1, panel, row);
+    Value before = scalarAt(rowM);
+    Value most = scores(row, 0);
+    for (int64_t key = c.lanes; key < keys; key += c.lanes)
+      most = b.maxf(most, scores(row, key));
+    for (int64_t stride = 1; stride < c.lanes; stride *= 2) {
+      SmallVector<int64_t> swap;
+      for (int64_t lane = 0; lane < c.lanes; ++lane)
+        swap.push_back(lane ^ stride);
+      most = b.maxf(most, vector::ShuffleOp::create(b, most, most, swap));
+    }
+    Value after =
+        b.maxf(vector::ExtractOp::create(b, most, ArrayRef<int64_t>{0}), before);
+    Value offset = b.negf(b.mulf(finiteOrZero(after), factor));
+    Value decay = b.exp2(b.fma(before, factor, offset));
+    Value factors = b.splat(factor, c.lanes), offsets = b.splat(offset, c.lanes);
+    Value sum;
+    for (int64_t key = 0; key < keys; key += c.lanes) {
+      Value p = b.exp2(b.fma(scores(row, key), factors, offsets));
+      storeVector(p, scoresOf(row), b.i64(key));
+      sum = sum ? b.addf(sum, p) : p;
+    }
+    Value total = vector::ExtractOp::create(
+        b, sumLanes(ArrayRef<Value>(sum)), ArrayRef<int64_t>{0});
+    b.store(after, rowM);
+    b.store(decay, rowOf(alpha, 1, panel, row));
+    b.store(b.fma(scalarAt(rowL), decay, total), rowL);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+void LanesAreHeadDim::store(StoreOp op, const Panel &panel) {
+  forEachRow(panel, [&](int64_t row, Value packed) {
+    Value source = rowOf(o, padded(vDim()), panel, row);
+    Value token = b.div(packed, c.group);
+    Value head = queryHead(panel.head, b.sub(packed, b.mul(token, c.group)));
+    auto copy = [&](Value target, Type type, Value scale) {
+      b.forLoop(b.i64(0), b.i64(vDim()), 1, [&](Value d) {
+        Value value = b.load(b.getF32Type(), b.at(source, b.mul(d, 4)));
+        if (scale)
+          value = b.mulf(value, scale);
+        storeFromF32(type, value, b.at(target, b.mul(d, bytesOf(type))));
+      });
+    };
+    writeRow(op, token, head, scalarAt(rowOf(m, 1, panel, row)),
+             scalarAt(rowOf(l, 1, panel, row)), copy);
+  });
+}
+
+/// Two passes over the partial states: the largest m, then the sums.
+void LanesAreHeadDim::mergePartials(MergePartialsOp op, const Panel &panel) {
+  Value factor = c.scalars.lookup(op.getFactor());
+  Value partialO = c.arg("partial_o"), partialMl = c.arg("partial_ml");
+  Value slots = c.arg("merge_slots");
+  Value begin = b.widen(c.item.kvBegin), end = b.widen(c.item.kvEnd);
+  forEachRow(panel, [&](int64_t row, Value packed) {
+    Value head = queryHead(panel.head, packed);
+    auto stateRow = [&](Value index) {
+      Value slot = b.load(b.i32Type(), b.at(slots, b.mul(index, 4)));
+      return b.add(b.mul(b.widen(slot), int64_t(c.kernel.getQHeads())), head);
+    };
+    Value lowest = b.f32(-std::numeric_limits<float>::infinity());
+    Value most = b.forLoop(begin, end, 1, lowest,
+                           [&](Value index, ValueRange carried) {
+                             Value state = b.at(
+                                 partialMl, b.mul(stateRow(index), 8));
+                             return Values{
+                                 b.maxf(scalarAt(state), carried[0])};
+                           })[0];
+    Value offset = b.negf(b.mulf(finiteOrZero(most), factor));
+    Value target = rowOf(o, padded(vDim()), panel, row);
+    Value zero = splat(0);
+    b.forLoop(b.i64(0), b.i64(padded(vDim())), c.lanes,
+              [&](Value d) { storeVector(zero, target, d); });
+    Value total = b.forLoop(
+        begin, end, 1, b.f32(0), [&](Value index, ValueRange carried) {
+          Value state = stateRow(index);
+          Value ml = b.at(partialMl, b.mul(state, 8));
+          Value weight = b.exp2(b.fma(scalarAt(ml), factor, offset));
+          Value source =
+              b.at(partialO, b.mul(state, vDim() * 4));
+          b.forLoop(b.i64(0), b.i64(vDim()), 1, [&](Value d) {
+            Value place = b.at(target, b.mul(d, 4));
+            Value part = scalarAt(b.at(source, b.mul(d, 4)));
+            b.store(b.fma(part, weight, scalarAt(place)), place);
+          });
+          return Values{b.fma(scalarAt(b.at(ml, 4)), weight, carried[0])};
+        })[0];
+    b.store(most, rowOf(m, 1, panel, row));
+    b.store(total, rowOf(l, 1, panel, row));
+  });
+}
+
+std::unique_ptr<TileEmitter>
+TileEmitter::lanesAreHeadDim(KernelContext &context) {
+  return std::make_unique<LanesAreHeadDim>(context);
+}

@@ -1,0 +1,452 @@
+//===- LowerTiles.cpp - Tiled level to vector, scf, arith and llvm --------===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Turns each pagoda.kernel into an llvm.func of type pagoda_kernel_fn, op by op.
+// Lowers here what no layout matters for: the loop over items, coordinates, key
+// ranges, KV loops, pointers to cache rows through the block table. Tiles are the
+// emitters' business (TileEmitter.h). Stops at loops and vectors; the LLVM dialect
+// is upstream's work.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/target/cpu/LowerTiles.h"
+#include "compiler/Passes.h"
+#include "compiler/target/cpu/TileEmitter.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace pagoda;
+
+using Predicate = arith::CmpIPredicate;
+
+Value KernelContext::arg(StringRef field) {
+  Value &value = loadedArgs[field];
+  if (!value) {
+    OpBuilder::InsertionGuard guard(b);
+    // After the entry block's argument loads, before everything that uses them.
+    b.setInsertionPointToStart(
+        cast<BlockArgument>(args).getOwner());
+    AbiField abi = attentionField(field);
+    value = b.load(fieldType(b.getContext(), abi.type), b.at(args, abi.offset));
+  }
+  return value;
+}
+
+namespace {
+
+class KernelLowering {
+public:
+  KernelLowering(KernelOp kernel, CpuBuilder &b) : b(b), c(b, kernel) {}
+
+  LogicalResult run();
+
+private:
+  void lowerBody(Block &block);
+  void lowerForItems(ForItemsOp op);
+  void lowerForMerges(ForMergesOp op);
+  void lowerCoords(CoordsOp op);
+  void lowerKvRange(KvRangeOp op);
+  void lowerKvLoop(KvLoopOp op);
+  void lowerKvRef(KvRefOp op, Value j);
+  void computePanelRanges(KvRangeOp op);
+  SmallVector<Value> visibleKeys(KvRangeOp op, Value qLo, Value qHi);
+  KernelDescription describe();
+
+  CpuBuilder &b;
+  KernelContext c;
+  std::unique_ptr<TileEmitter> emitter;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// The function
+//===----------------------------------------------------------------------===//
+
+LogicalResult KernelLowering::run() {
+  ScheduleAttr schedule = c.schedule;
+  if (schedule.getOrder() != LoopOrder::q_outer &&
+      schedule.getOrder() != LoopOrder::split_kv)
+    return c.kernel.emitOpError()
+           << "loop order " << stringifyLoopOrder(schedule.getOrder())
+           << " is not supported on cpu yet, expected q_outer or split_kv";
+  if (c.rows() < c.group)
+    return c.kernel.emitOpError()
+           << "schedule q_tile must hold the " << c.group
+           << " query heads of a kv head, got " << c.rows();
+
+  b.setInsertionPoint(c.kernel);
+  Type pointer = b.pointerType();
+  auto type = LLVM::LLVMFunctionType::get(
+      LLVM::LLVMVoidType::get(b.getContext()),
+      {pointer, b.i64Type(), b.i64Type(), pointer});
+  auto function =
+      LLVM::LLVMFuncOp::create(b, c.kernel.getSymName(), type);
+  function.setArgAttr(3, LLVM::LLVMDialect::getNoAliasAttrName(),
+                      b.getUnitAttr());
+  Block *entry = function.addEntryBlock(b);
+  b.setInsertionPointToStart(entry);
+  c.args = entry->getArgument(0);
+  c.scratch = entry->getArgument(3);
+  emitter = schedule.getLanes() == Lanes::queries
+                ? TileEmitter::lanesAreQueries(c)
+                : TileEmitter::lanesAreHeadDim(c);
+  lowerBody(c.kernel.getBody().front());
+  LLVM::ReturnOp::create(b, ValueRange{});
+  setDescription(function, describe());
+  c.kernel.erase();
+  return success();
+}
+
+KernelDescription KernelLowering::describe() {
+  KernelDescription result;
+  result.symbol = c.kernel.getSymName().str();
+  result.target = ("cpu:" + c.kernel.getTarget()->getName()).str();
+  llvm::raw_string_ostream(result.schedule) << c.schedule;
+  auto dtype = [](Type type) -> int32_t {
+    if (type.isF32())
+      return PAGODA_F32;
+    return type.isF16() ? PAGODA_F16 : PAGODA_BF16;
+  };
+  pagoda_kernel_info &info = result.info;
+  info.scratch_bytes = c.slots.bytes();
+  info.cpu_features = uint64_t(c.kernel.getTarget()->getCpuFeatures());
+  info.role = int32_t(c.kernel.getRole());
+  info.features = uint32_t(c.kernel.getFeatures());
+  info.q_heads = int32_t(c.kernel.getQHeads());
+  info.kv_heads = int32_t(c.cache.getHeads());
+  info.head_dim = int32_t(c.cache.getKDim());
+  info.v_head_dim = int32_t(c.cache.getVDim());
+  info.block_size = int32_t(c.cache.getBlock());
+  info.layout = c.cache.getLayout() == CacheLayout::nhd ? PAGODA_NHD
+                                                        : PAGODA_HND;
+  info.q_dtype = info.o_dtype = dtype(c.kernel.getQType());
+  info.k_dtype = info.v_dtype = dtype(c.cache.getElt());
+  info.max_rows = int32_t(c.maxTokens());
+  info.heads_per_item = int32_t(c.schedule.getHeads());
+  info.kv_tile = int32_t(c.kvTile());
+  info.threads = 1;
+  return result;
+}
+
+/// Lowers ops that stand outside of a KV loop.
+void KernelLowering::lowerBody(Block &block) {
+  auto perPanel = [&](llvm::function_ref<void(const Panel &)> body) {
+    emitter->forEachPanel(body);
+  };
+  for (Operation &op : block) {
+    TypeSwitch<Operation *>(&op)
+        .Case([&](ForItemsOp loop) { lowerForItems(loop); })
+        .Case([&](ForMergesOp loop) { lowerForMerges(loop); })
+        .Case([&](ArgOp arg) {
+          c.scalars.map(arg.getResult(), c.arg(arg.getField()));
+        })
+        .Case([&](LoadQOp) {
+          perPanel([&](const Panel &panel) { emitter->loadQ(panel); });
+        })
+        .Case([&](CoordsOp coords) { lowerCoords(coords); })
+        .Case([&](KvRangeOp range) { lowerKvRange(range); })
+        .Case([&](StateInitOp init) {
+          perPanel(
+              [&](const Panel &panel) { emitter->initState(init, panel); });
+        })
+        .Case([&](KvLoopOp loop) { lowerKvLoop(loop); })
+        .Case([&](MergePartialsOp merge) {
+          perPanel(
+              [&](const Panel &panel) { emitter->mergePartials(merge, panel); });
+        })
+        .Case([&](StoreOp store) {
+          perPanel([&](const Panel &panel) { emitter->store(store, panel); });
+        })
+        .Case([&](YieldOp) {})
+        .Default([&](Operation *scalar) { b.clone(*scalar, c.scalars); });
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Items
+//===----------------------------------------------------------------------===//
+
+void KernelLowering::lowerForItems(ForItemsOp op) {
+  Value items = c.arg("items");
+  auto function = b.getBlock()->getParentOp();
+  Block &entry = function->getRegion(0).front();
+  b.forLoop(entry.getArgument(1), entry.getArgument(2), 1, [&](Value index) {
+    Value item = b.at(items, b.mul(index, int64_t(sizeof(pagoda_work_item))));
+    auto field = [&](StringRef name) {
+      return b.load(b.i32Type(), b.at(item, itemField(name).offset));
+    };
+    c.item = {field("table_row"), field("row_map_offset"), field("row_count"),
+              field("head_begin"), field("kv_end"),        field("kv_begin"),
+              field("partial_slot"), field("flags"),       {}};
+    c.item.packedRows = b.mul(c.item.rowCount, c.group);
+    lowerBody(op.getBody().front());
+  });
+}
+
+void KernelLowering::lowerForMerges(ForMergesOp op) {
+  Value merges = c.arg("merges");
+  auto function = b.getBlock()->getParentOp();
+  Block &entry = function->getRegion(0).front();
+  b.forLoop(entry.getArgument(1), entry.getArgument(2), 1, [&](Value index) {
+    Value merge =
+        b.at(merges, b.mul(index, int64_t(sizeof(pagoda_merge_item))));
+    auto field = [&](StringRef name) {
+      return b.load(b.i32Type(), b.at(merge, mergeField(name).offset));
+    };
+    // One row: all query heads of all KV heads. The slots of a merge take the
+    // place of keys, the row of q stands for itself.
+    Value zero = b.i32(0);
+    c.item = {};
+    c.item.rowMapOffset = field("q_row");
+    c.item.rowCount = b.i32(1);
+    c.item.headBegin = zero;
+    c.item.kvBegin = field("slots_begin");
+    c.item.kvEnd = b.add(c.item.kvBegin, field("slot_count"));
+    c.item.partialSlot = b.i32(-1);
+    c.item.packedRows = b.i32(c.group);
+    lowerBody(op.getBody().front());
+  });
+}
+
+void KernelLowering::lowerCoords(CoordsOp op) {
+  // Positions, heads and sequences of packed rows. Rows past the last token
+  // repeat it: they are computed and never stored.
+  int64_t rows = emitter->panels() * emitter->panelRows();
+  c.rowPositions = c.slots.reserve(rows * 4);
+  c.rowHeads = c.slots.reserve(rows * 4);
+  c.rowSequences = c.slots.reserve(rows * 4);
+  Value positions = c.arg("row_pos"), sequences = c.arg("row_seq");
+  Value last = b.sub(c.item.rowCount, 1);
+  Value firstHead = b.mul(c.item.headBegin, c.group);
+  b.forLoop(b.i32(0), b.i32(rows), 1, [&](Value row) {
+    Value token = b.div(row, c.group);
+    Value head = b.sub(row, b.mul(token, c.group));
+    Value entry = b.add(c.item.rowMapOffset, b.min(token, last));
+    Value offset = b.mul(b.widen(entry), 4);
+    Value slot = b.mul(b.widen(row), 4);
+    auto copy = [&](Value from, int64_t to) {
+      b.store(b.load(b.i32Type(), b.at(from, offset)),
+              b.at(c.slot(to), slot));
+    };
+    copy(positions, c.rowPositions);
+    copy(sequences, c.rowSequences);
+    b.store(b.add(firstHead, head), b.at(c.slot(c.rowHeads), slot));
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Ranges and loops
+//===----------------------------------------------------------------------===//
+
+/// (lo, full_lo, full_hi, hi) for the positions qLo to qHi.
+SmallVector<Value> KernelLowering::visibleKeys(KvRangeOp op, Value qLo,
+                                               Value qHi) {
+  IRMapping mapping(c.scalars);
+  Block &block = op.getBody().front();
+  mapping.map(block.getArgument(0), qLo);
+  mapping.map(block.getArgument(1), qHi);
+  for (Operation &inner : block.without_terminator())
+    b.clone(inner, mapping);
+  SmallVector<Value> result;
+  for (Value value : block.getTerminator()->getOperands())
+    result.push_back(mapping.lookup(value));
+  return result;
+}
+
+void KernelLowering::lowerKvRange(KvRangeOp op) {
+  Value begin = c.item.kvBegin, end = c.item.kvEnd;
+  SmallVector<Value> keys;
+  if (op.getBody().empty()) {
+    keys = {begin, begin, end, end};
+  } else {
+    auto position = [&](Value token) {
+      Value entry = b.widen(b.add(c.item.rowMapOffset, token));
+      return b.load(b.i32Type(), b.at(c.arg("row_pos"), b.mul(entry, 4)));
+    };
+    keys = visibleKeys(op, position(b.i32(0)),
+                       position(b.sub(c.item.rowCount, 1)));
+    for (Value &key : keys)
+      key = b.min(b.max(key, begin), end);
+    computePanelRanges(op);
+  }
+  // Rounded to tiles counted from the item's first key: `lo` and `full_hi`
+  // down, `full_lo` up. Without a full run everything is masked tail.
+  int64_t step = op.getStep();
+  auto down = [&](Value key) {
+    return b.add(begin, b.mul(b.div(b.sub(key, begin), step), step));
+  };
+  auto up = [&](Value key) {
+    return b.add(begin, b.mul(b.ceilDiv(b.sub(key, begin), step), step));
+  };
+  Value first = down(keys[0]);
+  Value last = b.max(keys[3], first);
+  Value fullBegin = b.max(up(keys[1]), first);
+  Value fullEnd = down(b.min(keys[2], last));
+  Value none = b.compare(Predicate::sge, fullBegin, fullEnd);
+  fullBegin = b.select(none, first, fullBegin);
+  fullEnd = b.select(none, first, fullEnd);
+  c.scalars.map(op.getBegin(), first);
+  c.scalars.map(op.getFullBegin(), fullBegin);
+  c.scalars.map(op.getFullEnd(), fullEnd);
+  c.scalars.map(op.getEnd(), last);
+}
+
+/// A panel holds fewer query positions than the item, so it sees fewer keys:
+/// knowing which saves most of the work above the diagonal.
+void KernelLowering::computePanelRanges(KvRangeOp op) {
+  if (emitter->panels() == 1 || c.maxTokens() == 1)
+    return;
+  c.panelBegin = c.slots.reserve(emitter->panels() * 4);
+  c.panelEnd = c.slots.reserve(emitter->panels() * 4);
+  int64_t rows = emitter->panelRows();
+  Value count = b.ceilDiv(c.item.packedRows, rows);
+  b.forLoop(b.i32(0), count, 1, [&](Value panel) {
+    Value firstRow = b.mul(panel, rows);
+    Value lastRow =
+        b.sub(b.min(b.add(firstRow, rows), c.item.packedRows), 1);
+    auto position = [&](Value row) {
+      return b.load(b.i32Type(), b.at(c.slot(c.rowPositions),
+                                      b.mul(b.widen(row), 4)));
+    };
+    SmallVector<Value> keys =
+        visibleKeys(op, position(firstRow), position(lastRow));
+    Value slot = b.mul(b.widen(panel), 4);
+    b.store(keys[0], b.at(c.slot(*c.panelBegin), slot));
+    b.store(keys[3], b.at(c.slot(*c.panelEnd), slot));
+  });
+}
+
+void KernelLowering::lowerKvLoop(KvLoopOp op) {
+  Block &block = op.getBody().front();
+  Value lo = c.scalars.lookup(op.getLo()), hi = c.scalars.lookup(op.getHi());
+  b.forLoop(lo, hi, op.getStep(), [&](Value j) {
+    c.scalars.map(op.getIndex(), j);
+    Value limit;
+    bool masked = false;
+    for (Operation &inner : block) {
+      if (auto ref = dyn_cast<KvRefOp>(inner)) {
+        lowerKvRef(ref, j);
+        limit = ref.getLimit();
+      }
+      masked |= isa<MaskScoresOp>(inner);
+    }
+    emitter->forEachPanel([&](const Panel &whole) {
+      auto body = [&](const Panel &panel) {
+        for (Operation &inner : block) {
+          TypeSwitch<Operation *>(&inner)
+              .Case([&](QkOp qk) { emitter->qk(qk, panel); })
+              .Case([&](MapScoresOp map) { emitter->mapScores(map, panel); })
+              .Case([&](MaskScoresOp mask) {
+                emitter->maskScores(mask, panel);
+              })
+              .Case([&](SoftmaxStepOp step) {
+                emitter->softmaxStep(step, panel);
+              })
+              .Case([&](RescaleOp rescale) {
+                c.pendingRescale.insert(rescale.getResult());
+              })
+              .Case([&](PvOp pv) { emitter->pv(pv, panel); });
+        }
+      };
+      if (!masked)
+        return body(whole);
+      // How much of this tile the panel can see at all.
+      Panel panel = whole;
+      Value visible = b.i32(c.kvTile());
+      if (limit)
+        visible = b.min(b.sub(c.scalars.lookup(limit), j), visible);
+      auto bound = [&](int64_t array) {
+        return b.load(b.i32Type(),
+                      b.at(c.slot(array), b.mul(panel.index, 4)));
+      };
+      if (!c.panelEnd) {
+        panel.valid = limit ? visible : Value();
+        return body(panel);
+      }
+      panel.valid = b.min(visible, b.sub(bound(*c.panelEnd), j));
+      Value some = b.compare(Predicate::sgt, panel.valid, b.i32(0));
+      Value begun = b.compare(Predicate::slt, bound(*c.panelBegin),
+                              b.add(j, c.kvTile()));
+      b.ifThen(arith::AndIOp::create(b, some, begun), [&] { body(panel); });
+    });
+  });
+}
+
+/// Stores a pointer to each row of the tile. Block size, alignment and strides
+/// matter only here; what reads keys and values sees pointers.
+void KernelLowering::lowerKvRef(KvRefOp op, Value j) {
+  bool key = op.getPart() == KvPart::key;
+  std::string prefix = key ? "k." : "v.";
+  int64_t bytes = c.cache.getElt().getIntOrFloatBitWidth() / 8;
+  int64_t keys = c.kvTile(), block = c.cache.getBlock();
+  auto field = [&](const char *name) { return c.arg(prefix + name); };
+  Value headStride = b.mul(field("head_stride"), bytes);
+  Value firstHead = b.mul(b.widen(c.item.headBegin), headStride);
+  Value base = b.at(field("base"), firstHead);
+  Value blockStride = b.mul(field("block_stride"), bytes);
+  Value tokenStride = b.mul(field("token_stride"), bytes);
+  Value tableRow =
+      b.at(c.arg("block_table"), b.mul(b.mul(b.widen(c.item.tableRow),
+                                             c.arg("block_table_stride")),
+                                       4));
+
+  KvRows rows;
+  rows.headStride = headStride;
+  if (op.getLimit())
+    rows.valid = b.min(b.sub(c.scalars.lookup(op.getLimit()), j),
+                       b.i32(keys));
+  // Rows past `last` do not exist: their pointers repeat the last one, so that
+  // the block table is never read beyond the item's keys.
+  auto fill = [&](Value first, Value last) {
+    int64_t slot = c.slots.reserve(keys * 8);
+    b.forLoop(b.i32(0), b.i32(keys), 1, [&](Value index) {
+      Value position = b.add(first, index);
+      if (last)
+        position = b.min(position, last);
+      Value logical = b.div(position, block);
+      Value inBlock = b.sub(position, b.mul(logical, block));
+      Value physical = b.load(b.i32Type(),
+                              b.at(tableRow, b.mul(b.widen(logical), 4)));
+      Value offset = b.add(b.mul(b.widen(physical), blockStride),
+                           b.mul(b.widen(inBlock), tokenStride));
+      b.store(b.at(base, offset),
+              b.at(c.slot(slot), b.mul(b.widen(index), 8)));
+    });
+    return slot;
+  };
+  Value last;
+  if (op.getLimit())
+    last = b.sub(c.scalars.lookup(op.getLimit()), 1);
+  rows.pointers = fill(j, last);
+  if (int64_t distance = c.schedule.getPrefetch())
+    rows.nextPointers = fill(b.add(j, distance * keys),
+                             b.sub(c.item.kvEnd, 1));
+  c.kvRows[op.getRef()] = rows;
+}
+
+LogicalResult pagoda::lowerCpuTiles(KernelOp kernel) {
+  CpuBuilder b(kernel.getLoc(), kernel);
+  return KernelLowering(kernel, b).run();
+}
+
+namespace pagoda {
+#define GEN_PASS_DEF_CPULOWERTILES
+#include "compiler/Passes.h.inc"
+} // namespace pagoda
+
+namespace {
+struct CpuLowerTilesPass : pagoda::impl::CpuLowerTilesBase<CpuLowerTilesPass> {
+  void runOnOperation() override {
+    for (auto kernel : llvm::make_early_inc_range(
+             getOperation().getOps<KernelOp>()))
+      if (failed(lowerCpuTiles(kernel)))
+        return signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,184 @@
+//===- TileEmitter.h - What the two CPU emitters share ----------*- C++ -*-===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// LowerTiles.cpp walks a kernel and lowers what no layout matters for: items,
+// coordinates, ranges, loops, row pointers. For tiles it asks an emitter, one per
+// layout: LanesAreQueries.cpp and LanesAreHeadDim.cpp. An emitter lowers one op at
+// a time, for one *panel*: some rows of one head. The KV loop visits
+//
+//   for each KV tile: for each head: for each panel: the ops of the body
+//
+// which is legal because every op of the body treats rows independently, and keeps
+// a panel's scores in the first-level cache from QK to PV.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PAGODA_COMPILER_TARGET_CPU_TILEEMITTER_H
+#define PAGODA_COMPILER_TARGET_CPU_TILEEMITTER_H
+
+#include "compiler/target/KernelAbi.h"
+#include "compiler/target/cpu/CpuBuilder.h"
+#include "dialect/Dialect.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/StringMap.h"
+
+#include <memory>
+#include <optional>
+
+namespace pagoda {
+
+/// Fixed slots in the caller's scratch memory.
+class Scratch {
+public:
+  /// Reserves `bytes`, aligned to a cache line; returns the offset.
+  int64_t reserve(int64_t bytes) {
+    int64_t offset = size;
+    size += (bytes + 63) / 64 * 64;
+    return offset;
+  }
+  int64_t bytes() const { return size; }
+
+private:
+  int64_t size = 0;
+};
+
+/// The fields of the current work item (i32 each), and what follows from them.
+struct ItemValues {
+  Value tableRow, rowMapOffset, rowCount, headBegin, kvEnd, kvBegin;
+  Value partialSlot, flags;
+  Value packedRows; ///< rowCount * group
+};
+
+/// Pointers to the rows of one KV tile: an array of [keys] pointers in scratch,
+/// each to head `headBegin` of its row.
+struct KvRows {
+  int64_t pointers = 0;                ///< scratch offset
+  std::optional<int64_t> nextPointers; ///< rows `prefetch` tiles ahead
+  Value headStride;                    ///< bytes
+  Value valid; ///< i32 keys that exist; null: all
+};
+
+/// Scores of one panel: [keys][rows] or [rows][keys].
+struct Scores {
+  int64_t offset = 0; ///< scratch offset
+  Value valid;        ///< i32 keys that count at most; null: all
+};
+
+/// The rows that ops are lowered for at the moment.
+struct Panel {
+  Value head;  ///< i64, 0 .. heads per item - 1
+  Value index; ///< i64, panel within the head
+  Value valid; ///< i32, keys of this tile that the panel can see; null: all
+};
+
+/// What lowering knows while it walks a kernel.
+struct KernelContext {
+  KernelContext(CpuBuilder &b, KernelOp kernel)
+      : b(b), kernel(kernel), schedule(kernel.getSchedule()),
+        cache(kernel.getCacheType()), group(kernel.getGroup()),
+        lanes(kernel.getTarget()->getVectorBits() / 32) {}
+
+  CpuBuilder &b;
+  KernelOp kernel;
+  ScheduleAttr schedule;
+  KvCacheType cache;
+  int64_t group; ///< query heads per KV head
+  int64_t lanes; ///< f32 lanes of a vector
+  Value args, scratch;
+  Scratch slots;
+  ItemValues item;
+  /// Scalars of the kernel's body (arguments, loop bounds) in lowered form.
+  mlir::IRMapping scalars;
+  llvm::DenseMap<Value, KvRows> kvRows;
+  llvm::DenseMap<Value, Scores> scores;
+  /// Accumulators whose rescaling is still due: pv multiplies while it loads.
+  llvm::DenseSet<Value> pendingRescale;
+  /// Coordinates of the item's packed rows: i32 arrays in scratch.
+  int64_t rowPositions = 0, rowHeads = 0, rowSequences = 0;
+  /// One past the last and first key that each panel can see, i32 arrays in
+  /// scratch; only where the range region says so.
+  std::optional<int64_t> panelEnd, panelBegin;
+
+  /// A field of pagoda_attention_args, loaded at the top of the kernel.
+  Value arg(llvm::StringRef field);
+  Value slot(int64_t offset) { return b.at(scratch, offset); }
+  int64_t rows() const { return schedule.getQTile(); }
+  int64_t kvTile() const { return schedule.getKvTile(); }
+  /// Query tokens that an item may hold.
+  int64_t maxTokens() const { return rows() / group; }
+
+private:
+  llvm::StringMap<Value> loadedArgs;
+};
+
+/// Lowers the tile ops of one layout.
+class TileEmitter {
+public:
+  TileEmitter(KernelContext &context) : c(context), b(context.b) {}
+  virtual ~TileEmitter() = default;
+
+  /// Rows of a panel, and panels of a head.
+  virtual int64_t panelRows() const = 0;
+  int64_t panels() const {
+    return (c.rows() + panelRows() - 1) / panelRows();
+  }
+  /// Calls `body` for each head and each panel that holds rows of the item.
+  void forEachPanel(llvm::function_ref<void(const Panel &)> body);
+
+  virtual void loadQ(const Panel &panel) = 0;
+  virtual void initState(StateInitOp op, const Panel &panel) = 0;
+  virtual void qk(QkOp op, const Panel &panel) = 0;
+  virtual void mapScores(MapScoresOp op, const Panel &panel) = 0;
+  virtual void maskScores(MaskScoresOp op, const Panel &panel) = 0;
+  virtual void softmaxStep(SoftmaxStepOp op, const Panel &panel) = 0;
+  virtual void pv(PvOp op, const Panel &panel) = 0;
+  virtual void store(StoreOp op, const Panel &panel) = 0;
+  virtual void mergePartials(MergePartialsOp op, const Panel &panel) = 0;
+
+  static std::unique_ptr<TileEmitter> lanesAreQueries(KernelContext &context);
+  static std::unique_ptr<TileEmitter> lanesAreHeadDim(KernelContext &context);
+
+protected:
+  /// A value of `type` (f32 or narrower) at `pointer` as f32.
+  Value loadAsF32(Type type, Value pointer);
+  /// `count` adjacent values as a vector of f32.
+  Value loadVectorAsF32(Type type, int64_t count, Value pointer);
+  void storeFromF32(Type type, Value value, Value pointer);
+  static int64_t bytesOf(Type type) { return type.getIntOrFloatBitWidth() / 8; }
+
+  /// Query head (i32 within the tensor) of head `head` of the item.
+  Value queryHead(Value head, Value headInGroup);
+  /// m where it is finite, else 0: an exponent (-inf) - (-inf) is avoided.
+  Value finiteOrZero(Value m);
+  /// Emits `body` for items that hold the first keys of their rows.
+  void ifFirstSplit(llvm::function_ref<void()> body);
+  /// (m, l) of a state that has seen nothing but the sink of packed row
+  /// `packed`: a key with that logit and no value. -inf: no sink.
+  std::pair<Value, Value> sinkState(Value packed, Value factor);
+  /// Writes one row of the item. `copy(target, type, scale)` writes the row of o,
+  /// times the scale if there is one. Final rows go to o and lse, partial ones
+  /// (partial_slot >= 0) to the partial buffers as they are.
+  void writeRow(StoreOp op, Value token, Value head, Value m, Value l,
+                llvm::function_ref<void(Value, Type, Value)> copy);
+  /// lse = m * factor * ln 2 + ln l; -inf for l = 0.
+  Value logSumExp(Value m, Value l, Value factor);
+
+  KernelContext &c;
+  CpuBuilder &b;
+};
+
+/// Evaluates a mask or score region for `lanes` scores at once. Each of `inputs`
+/// is a scalar or a vector of that many lanes; the result is a vector.
+Value emitRegion(KernelContext &context, mlir::Region &region,
+                 ValueRange inputs, int64_t lanes);
+
+} // namespace pagoda
+
+#endif // PAGODA_COMPILER_TARGET_CPU_TILEEMITTER_H

@@ -1,0 +1,64 @@
+//===- Machine.h - What the compiler knows about a machine -----*- C++ -*-===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A machine description: instruction set, registers, cache sizes, cores. Read
+// from the host at run time or looked up by name, so that kernels for a machine
+// that is not at hand can be emitted. Everything downstream asks this struct
+// and never a chip's name.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PAGODA_COMPILER_TILING_MACHINE_H
+#define PAGODA_COMPILER_TILING_MACHINE_H
+
+#include "llvm/Support/Error.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace pagoda {
+
+enum class TargetKind { Cpu, Nvidia };
+
+struct Machine {
+  std::string name; ///< "host", "x86-64-v3", "x86-64-v4", "sm_80", ...
+  TargetKind kind = TargetKind::Cpu;
+
+  /// LLVM's words for the target: triple, CPU and feature string.
+  std::string triple;
+  std::string cpu;
+  std::string features;
+
+  // CPU.
+  int64_t vectorBits = 256; ///< of one vector register
+  int64_t vectorRegisters = 16;
+  uint64_t cpuFeatures = 0; ///< pagoda_cpu_feature bits that kernels may use
+  int64_t l1Bytes = 32 << 10;
+  int64_t l2Bytes = 512 << 10;
+  int64_t l3Bytes = 16 << 20;
+  int64_t cores = 1;
+
+  // NVIDIA.
+  int64_t sharedBytes = 0; ///< per block
+  int64_t registersPerThread = 0;
+
+  /// f32 elements in a vector register.
+  int64_t lanesF32() const { return vectorBits / 32; }
+
+  /// This machine, read at run time.
+  static Machine host();
+  /// By name: "host", "x86-64-v3" (AVX2), "x86-64-v4" (AVX-512),
+  /// "avx512-bf16", "neon", "sm_80". An unknown name is an error that lists the
+  /// known ones.
+  static llvm::Expected<Machine> named(llvm::StringRef name);
+  static std::vector<std::string> knownNames();
+};
+
+} // namespace pagoda
+
+#endif // PAGODA_COMPILER_TILING_MACHINE_H

@@ -1,0 +1,165 @@
+//===- RankTiles.cpp - The search space of tiles and its ranking ----------===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Enumerates the schedules worth trying for a machine and a specification,
+// drops the illegal ones and sorts the rest by the cost that SramFit.cpp
+// counts.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/tiling/SramFit.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+using namespace llvm;
+using namespace pagoda;
+
+constexpr size_t mostCandidates = 32;
+
+/// Register blocks worth trying: rows broadcast, vectors.
+constexpr std::pair<int64_t, int64_t> queryBlocks[] = {
+    {4, 4}, {8, 3}, {6, 4}, {4, 3}, {6, 2}, {8, 2}, {4, 2}};
+
+/// Lanes are queries: q tiles of whole panels, from the first that holds a
+/// token.
+static void addQueries(std::vector<Schedule> &space, const Machine &machine,
+                       const AttentionSpec &spec, Variant variant) {
+  constexpr int64_t mostRows = 512, keys[] = {32, 48, 64, 96, 128, 192, 256};
+  for (auto [rows, vectors] : queryBlocks) {
+    int64_t panel = vectors * machine.lanesF32();
+    int64_t least = alignTo(spec.group(), panel);
+    int64_t most =
+        variant == Variant::Decode ? least : std::max(least, mostRows);
+    for (int64_t qTile = least; qTile <= most; qTile += panel)
+      for (int64_t kvTile : keys) {
+        Schedule s;
+        s.qTile = qTile;
+        s.kvTile = kvTile;
+        s.blockRows = rows;
+        s.blockVectors = vectors;
+        space.push_back(s);
+      }
+  }
+}
+
+/// Keys per tile that suit a block: the block itself where it has 16 to 64
+/// slots, else a multiple or a divisor of it, else 64.
+static int64_t blockKeys(int64_t block) {
+  constexpr int64_t least = 16, most = 64;
+  if (block < least)
+    return block * int64_t(divideCeil(least, block));
+  for (int64_t keys = std::min(block, most); keys >= least; --keys)
+    if (block % keys == 0)
+      return keys;
+  return most;
+}
+
+/// Lanes are the head dim: heads of a block together, one query token.
+static void addHeadDim(std::vector<Schedule> &space,
+                       const AttentionSpec &spec) {
+  SmallVector<int64_t> keys = {blockKeys(spec.blockSize), 16, 32, 64};
+  llvm::sort(keys);
+  keys.erase(llvm::unique(keys), keys.end());
+  for (int64_t heads = spec.kvHeads; heads >= 1; --heads) {
+    if (spec.kvHeads % heads != 0)
+      continue;
+    for (int64_t kvTile : keys)
+      for (int64_t rows : {4, 2, 1})
+        for (int64_t vectors : {8, 4, 2, 1}) {
+          Schedule s;
+          s.lanes = Schedule::Lanes::HeadDim;
+          s.qTile = spec.group();
+          s.kvTile = kvTile;
+          s.heads = heads;
+          s.blockRows = rows;
+          s.blockVectors = vectors;
+          s.prefetch = 1;
+          space.push_back(s);
+        }
+  }
+}
+
+/// NVIDIA: one warp per 16 rows, four warps or as many as a token needs.
+static void addNvidia(std::vector<Schedule> &space, const AttentionSpec &spec) {
+  int64_t least = alignTo(std::max<int64_t>(spec.group(), 64), 64);
+  for (int64_t qTile : {least, 2 * least})
+    for (int64_t stages : {2, 1})
+      for (int64_t kvTile = 16; kvTile <= 256; kvTile += 16) {
+        Schedule s;
+        s.qTile = qTile;
+        s.kvTile = kvTile;
+        s.stages = stages;
+        s.warps = qTile / 16;
+        space.push_back(s);
+      }
+}
+
+/// Every schedule of the search space, legal or not.
+static std::vector<Schedule> searchSpace(const Machine &machine,
+                                         const AttentionSpec &spec,
+                                         Variant variant) {
+  std::vector<Schedule> space;
+  if (machine.kind == TargetKind::Nvidia)
+    addNvidia(space, spec);
+  else if (variant == Variant::Prefill ||
+           spec.group() >= 2 * machine.lanesF32())
+    // A group that fills two vectors makes even one token worth the lanes.
+    addQueries(space, machine, spec, variant);
+  else
+    addHeadDim(space, spec);
+  for (Schedule &s : space)
+    s.order = variant == Variant::Prefill ? Schedule::Order::QOuter
+                                          : Schedule::Order::SplitKv;
+  return space;
+}
+
+std::vector<TileCandidate> pagoda::rankTiles(const Machine &machine,
+                                             const AttentionSpec &spec,
+                                             Variant variant) {
+  // Of equal ones: more heads (longer walks), then smaller tiles (more items).
+  auto key = [](double cost, const Schedule &s) {
+    return std::tuple(std::llround(cost * 1e6), -s.heads, s.qTile, s.kvTile,
+                      -s.blockRows, -s.blockVectors, s.stages);
+  };
+  using Keyed = std::pair<decltype(key(0, Schedule())), Schedule>;
+  std::vector<Keyed> legal;
+  for (const Schedule &s : searchSpace(machine, spec, variant))
+    if (!errorToBool(checkSchedule(s, machine, spec)))
+      legal.emplace_back(key(evaluate(s, machine, spec, false).cost, s), s);
+  llvm::sort(legal, llvm::less_first());
+  if (legal.size() > mostCandidates)
+    legal.resize(mostCandidates);
+  std::vector<TileCandidate> candidates;
+  for (const Keyed &keyed : legal)
+    candidates.push_back(evaluate(keyed.second, machine, spec));
+  return candidates;
+}
+
+Expected<TileCandidate> pagoda::selectTile(const Machine &machine,
+                                           const AttentionSpec &spec,
+                                           Variant variant,
+                                           ArrayRef<std::string> overrides) {
+  if (spec.kvHeads < 1 || spec.qHeads < 1 || spec.qHeads % spec.kvHeads != 0)
+    return createStringError(
+        "query heads must be a multiple of kv heads, got " +
+        Twine(spec.qHeads) + " and " + Twine(spec.kvHeads));
+  std::vector<TileCandidate> ranked = rankTiles(machine, spec, variant);
+  // With no legal tile, the first of the space says which limit it breaks.
+  Schedule schedule = ranked.empty()
+                          ? searchSpace(machine, spec, variant).front()
+                          : ranked.front().schedule;
+  if (Error error = applyOverrides(schedule, machine, variant, overrides))
+    return error;
+  if (Error error = checkSchedule(schedule, machine, spec))
+    return error;
+  return evaluate(schedule, machine, spec);
+}

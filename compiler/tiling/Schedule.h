@@ -1,0 +1,75 @@
+//===- Schedule.h - Every choice of how a kernel runs -----------*- C++ -*-===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// #pagoda.schedule as plain data, for code that knows no MLIR: the SRAM-fit
+// formula, the tuner and the tools. Its text form, overrides of single fields
+// as a user gives them, and the check against a machine.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PAGODA_COMPILER_TILING_SCHEDULE_H
+#define PAGODA_COMPILER_TILING_SCHEDULE_H
+
+#include "compiler/import/AttentionSpec.h"
+#include "compiler/tiling/Machine.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <cstdint>
+#include <string>
+
+namespace pagoda {
+
+/// What a kernel is for: many queries of a sequence at once, or one.
+enum class Variant { Prefill, Decode };
+
+/// "prefill" or "decode".
+llvm::StringRef nameOf(Variant variant);
+
+/// The fields of #pagoda.schedule (dialect/Attributes.td says what each means);
+/// the enumerators have the values of pagoda::LoopOrder and pagoda::Lanes.
+struct Schedule {
+  enum class Order { Naive, Gather, KvOuter, QOuter, SplitKv };
+  enum class Lanes { Queries, HeadDim };
+
+  Order order = Order::QOuter;
+  Lanes lanes = Lanes::Queries;
+  int64_t qTile = 1;        ///< packed query rows per item
+  int64_t kvTile = 1;       ///< keys per iteration
+  int64_t heads = 1;        ///< KV heads per item
+  int64_t blockRows = 1;    ///< register block: broadcast rows (CPU)
+  int64_t blockVectors = 1; ///< register block: vectors (CPU)
+  int64_t prefetch = 0;     ///< KV tiles ahead (CPU)
+  int64_t stages = 1;       ///< depth of the KV pipeline (GPU)
+  int64_t warps = 1;        ///< per block (GPU)
+
+  bool operator==(const Schedule &) const = default;
+
+  /// "order=q_outer,lanes=queries,q_tile=96,..."; applyOverrides reads it back.
+  std::string str() const;
+};
+
+/// Sets fields from `overrides`: each is "key=value", several joined by commas,
+/// or the same with "prefill." or "decode." before the key, which then holds
+/// for that variant only. Keys and values are those of #pagoda.schedule.
+/// Errors: a key that does not exist or that the machine's kind does not read,
+/// a value that is not a number or not the name of an order or of lanes.
+llvm::Error applyOverrides(Schedule &schedule, const Machine &machine,
+                           Variant variant,
+                           llvm::ArrayRef<std::string> overrides);
+
+/// Whether kernels of `spec` can be built by `schedule` for `machine` at all;
+/// cache shares are advice and never refused. The constraints M1 to M8 are
+/// listed in compiler/tiling/README.md; an error names field, expected and
+/// actual value.
+llvm::Error checkSchedule(const Schedule &schedule, const Machine &machine,
+                          const AttentionSpec &spec);
+
+} // namespace pagoda
+
+#endif // PAGODA_COMPILER_TILING_SCHEDULE_H

@@ -1,0 +1,411 @@
+//===- SramFit.cpp - The SRAM-fit formula ---------------------------------===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Counts what a schedule keeps at each level of memory, turns that into a cost,
+// and ranks the legal schedules by it. Three kinds of kernel count differently:
+// lanes = queries, lanes = head dim (both CPU), and NVIDIA. Every constant
+// below is explained, with its measurement, in compiler/tiling/README.md.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/tiling/SramFit.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/MathExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace llvm;
+using namespace pagoda;
+
+namespace {
+
+constexpr int64_t f32Bytes = 4;
+
+// Shares of a cache that tiles may take: the rest is for streams and tables.
+constexpr double l1Share = 0.75, l2Share = 0.5;
+// Sequence length at which work beyond the diagonal is judged.
+constexpr double referenceLength = 2048;
+// Updating the state costs each KV tile as much as this many keys.
+constexpr double stateKeys = 2;
+// Bytes per cycle of K and V that streaming from beyond L2 takes in the
+// foreground.
+constexpr double streamBytesPerCycle = 32;
+// A panel that does not stay in L1.
+constexpr double l1Miss = 0.02;
+// Being over the L2 share by as much as the share.
+constexpr double l2Miss = 0.5;
+// An accumulator count above this gains nothing and strains the allocator.
+constexpr int64_t enoughAccumulators = 16;
+// Decode: a contiguous run of this many bytes costs as much again.
+constexpr double runBytes = 2048, worstRun = 2.0 / 3;
+// Registers per thread beyond those of tiles, and the most a kernel may use.
+constexpr int64_t otherRegisters = 40, usableRegisters = 240;
+
+int64_t byteSize(DType type) {
+  switch (type) {
+  case DType::F32:
+    return 4;
+  case DType::F16:
+  case DType::BF16:
+    return 2;
+  case DType::F8E4M3:
+  case DType::F8E5M2:
+  case DType::I8:
+    return 1;
+  }
+  llvm_unreachable("not a data type");
+}
+
+/// Collects a candidate's levels, steps and cost.
+class Account {
+public:
+  Account(const Schedule &schedule, const AttentionSpec &spec, bool explain)
+      : spec(spec), s(candidate.schedule), explain(explain) {
+    candidate.schedule = schedule;
+    candidate.cost = 1;
+  }
+
+  TileCandidate candidate;
+  const AttentionSpec &spec;
+  const Schedule &s;
+  const bool explain;
+
+  using Inputs = SmallVector<std::pair<StringRef, double>, 6>;
+
+  double step(StringRef name, StringRef formula, Inputs inputs, double result,
+              StringRef unit = "") {
+    if (explain)
+      candidate.steps.push_back(
+          {name, formula, std::move(inputs), result, unit});
+    return result;
+  }
+
+  /// A step whose result adds to the cost.
+  void cost(StringRef name, StringRef formula, Inputs inputs, double result) {
+    candidate.cost += step(name, formula, std::move(inputs), result);
+  }
+
+  /// A level, and the step that sums its parts up.
+  const LevelUse &level(LevelUse use) {
+    Inputs inputs;
+    for (auto [what, count] : use.parts)
+      inputs.push_back({what, double(count)});
+    inputs.push_back({"budget", double(use.budget)});
+    step(use.level, "sum of what is resident <= budget", std::move(inputs),
+         double(use.total()), use.unit);
+    candidate.levels.push_back(std::move(use));
+    return candidate.levels.back();
+  }
+
+  void l1(SmallVector<std::pair<StringRef, int64_t>, 6> parts,
+          const Machine &machine) {
+    const LevelUse &use = level(
+        {"L1", "B", std::move(parts), int64_t(machine.l1Bytes * l1Share)});
+    cost("L1 overflow", "0.02 if over the budget", {}, use.fits() ? 0 : l1Miss);
+  }
+
+  void l2(SmallVector<std::pair<StringRef, int64_t>, 6> parts,
+          const Machine &machine) {
+    const LevelUse &use = level(
+        {"L2", "B", std::move(parts), int64_t(machine.l2Bytes * l2Share)});
+    double over = double(use.total()) / double(use.budget) - 1;
+    cost("L2 overflow", "0.5 * (total / budget - 1), at least 0", {},
+         l2Miss * std::max(0.0, over));
+  }
+
+  void registerBlock(const Machine &machine) {
+    level({"registers",
+           "",
+           {{"accumulators", s.blockRows * s.blockVectors},
+            {"vectors", s.blockVectors},
+            {"broadcast", 1}},
+           machine.vectorRegisters,
+           /*hard=*/true});
+  }
+
+  double loadsPerFma() const {
+    return 1.0 / double(s.blockRows) + 1.0 / double(s.blockVectors);
+  }
+
+  int64_t tokens() const {
+    return std::max<int64_t>(1, s.qTile / std::max<int64_t>(1, spec.group()));
+  }
+  /// Bytes of one key and its value in the cache.
+  int64_t kvBytes() const {
+    return (spec.headDim + spec.vHeadDim) * byteSize(spec.kvType);
+  }
+  /// Bytes of one row of Q and O in f32.
+  int64_t rowBytes() const { return (spec.headDim + spec.vHeadDim) * f32Bytes; }
+
+  /// Pairs that a whole tile visits and no query sees, per visible pair.
+  void beyondDiagonal(int64_t tokens) {
+    if (spec.causal)
+      cost("keys beyond the diagonal", "(tokens + kv_tile) / length",
+           {{"tokens", double(tokens)},
+            {"kv_tile", double(s.kvTile)},
+            {"length", referenceLength}},
+           double(tokens + s.kvTile) / referenceLength);
+    else
+      cost("keys beyond the end", "kv_tile / 2 / length",
+           {{"kv_tile", double(s.kvTile)}, {"length", referenceLength}},
+           double(s.kvTile) / 2 / referenceLength);
+  }
+
+  void stateUpdate() {
+    cost("state update", "2 / kv_tile", {{"kv_tile", double(s.kvTile)}},
+         stateKeys / double(s.kvTile));
+  }
+
+  void paper(int64_t elements) {
+    PaperTiles tiles = paperTiles(elements, spec.headDim);
+    step("the paper's Bc", "ceil(M / 4d)",
+         {{"M", double(elements)}, {"d", double(spec.headDim)}},
+         double(tiles.bc), "keys");
+    step("the paper's Br", "min(Bc, d)",
+         {{"Bc", double(tiles.bc)}, {"d", double(spec.headDim)}},
+         double(tiles.br), "rows");
+  }
+
+  TileCandidate finish() {
+    step("cost", "1 + the terms above", {}, candidate.cost);
+    return std::move(candidate);
+  }
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// The three countings
+//===----------------------------------------------------------------------===//
+
+/// Lanes are queries. Scratch per item: Q^T [panels][head_dim][panel], O^T
+/// [panels][v_head_dim][panel], m, l and alpha per row, S^T [kv_tile][panel]; K
+/// and V stay in the cache.
+static TileCandidate evaluateQueries(const Schedule &s, const Machine &machine,
+                                     const AttentionSpec &spec, bool explain) {
+  Account a(s, spec, explain);
+  int64_t lanes = machine.lanesF32(), panel = s.blockVectors * lanes;
+  int64_t rows = alignTo(s.qTile, panel);
+  a.paper(int64_t(machine.l2Bytes * l2Share) / f32Bytes);
+  a.registerBlock(machine);
+  a.step("panel", "block_vectors * lanes",
+         {{"block_vectors", double(s.blockVectors)}, {"lanes", double(lanes)}},
+         double(panel), "rows");
+  int64_t dim = std::max(spec.headDim, spec.vHeadDim);
+  a.l1({{"Q^T or O^T panel", dim * panel * f32Bytes},
+        {"S^T panel", s.kvTile * panel * f32Bytes}},
+       machine);
+  a.l2({{"K and V tile", s.kvTile * a.kvBytes()},
+        {"Q^T and O^T", rows * a.rowBytes()},
+        {"S^T panel", s.kvTile * panel * f32Bytes},
+        {"m, l, alpha", 3 * rows * f32Bytes}},
+       machine);
+  double loads = a.loadsPerFma();
+  a.cost("loads",
+         "0.25 * (1 / block_rows + 1 / block_vectors - 0.5), at least 0",
+         {{"block_rows", double(s.blockRows)},
+          {"block_vectors", double(s.blockVectors)}},
+         0.25 * std::max(0.0, loads - 0.5));
+  int64_t accumulators = s.blockRows * s.blockVectors;
+  a.cost("register pressure", "0.06 * (accumulators - 16) / 8, at least 0",
+         {{"accumulators", double(accumulators)}},
+         0.06 *
+             double(std::max<int64_t>(0, accumulators - enoughAccumulators)) /
+             8);
+  a.cost("K and V from beyond L2", "2 * lanes * element / (32 * q_tile)",
+         {{"lanes", double(lanes)},
+          {"element", double(byteSize(spec.kvType))},
+          {"q_tile", double(s.qTile)}},
+         2.0 * double(lanes * byteSize(spec.kvType)) /
+             (streamBytesPerCycle * double(s.qTile)));
+  a.stateUpdate();
+  a.beyondDiagonal(a.tokens());
+  int64_t used = a.tokens() * spec.group();
+  double padding =
+      a.step("rows computed per row used", "whole panels / (tokens * group)",
+             {{"whole panels", double(rows)},
+              {"tokens", double(a.tokens())},
+              {"group", double(spec.group())}},
+             double(rows) / double(std::max<int64_t>(1, used)));
+  a.candidate.cost *= padding;
+  return a.finish();
+}
+
+/// Lanes are the head dim. Scratch per item: Q [heads][rows][head_dim], O
+/// [heads][rows][v_head_dim], m, l and alpha per row, S [rows][kv_tile].
+static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
+                                     const AttentionSpec &spec, bool explain) {
+  Account a(s, spec, explain);
+  int64_t lanes = machine.lanesF32(), element = byteSize(spec.kvType);
+  int64_t row =
+      int64_t(alignTo(spec.headDim, lanes) + alignTo(spec.vHeadDim, lanes)) *
+      f32Bytes;
+  a.paper(int64_t(machine.l1Bytes * l1Share) / f32Bytes);
+  a.registerBlock(machine);
+  a.l1({{"Q and O of a head", s.qTile * row},
+        {"S", s.qTile * s.kvTile * f32Bytes},
+        {"K and V of a head", s.kvTile * a.kvBytes()}},
+       machine);
+  a.l2({{"Q and O", s.heads * s.qTile * row},
+        {"m, l, alpha", 3 * s.heads * s.qTile * f32Bytes},
+        {"K and V on their way",
+         s.heads * s.kvTile * a.kvBytes() * std::max<int64_t>(1, s.prefetch)}},
+       machine);
+
+  // Head-major blocks lie in memory as they are visited, head after head, if a
+  // tile is a block.
+  bool headMajor = spec.layout == KvLayout::HND;
+  int64_t keys = headMajor ? std::min(s.kvTile, spec.blockSize) : 1;
+  int64_t heads = headMajor && s.kvTile == spec.blockSize ? s.heads : 1;
+  int64_t run = heads * keys * spec.headDim * element;
+  a.step("contiguous run", "heads * keys * head_dim * element",
+         {{"heads", double(heads)},
+          {"keys", double(keys)},
+          {"head_dim", double(spec.headDim)},
+          {"element", double(element)}},
+         double(run), "B");
+  a.cost("short runs", "2048 / run, at most 2/3", {{"run", double(run)}},
+         std::min(runBytes / double(run), worstRun));
+  a.cost("no prefetch",
+         "0.4 if nothing is prefetched, 0.02 per tile beyond one",
+         {{"prefetch", double(s.prefetch)}},
+         s.prefetch ? 0.02 * double(s.prefetch - 1) : 0.4);
+  a.cost("state update", "1 / kv_tile", {{"kv_tile", double(s.kvTile)}},
+         stateKeys / 2 / double(s.kvTile));
+  // Arithmetic hides behind the memory; what there is of it still decides ties.
+  double padding = double(alignTo(s.qTile, s.blockRows)) / double(s.qTile);
+  a.cost(
+      "arithmetic",
+      "0.05 * (padding * (1 / block_rows + 1 / block_vectors) + padding - 1)",
+      {{"padding", padding},
+       {"block_rows", double(s.blockRows)},
+       {"block_vectors", double(s.blockVectors)}},
+      0.05 * (padding * a.loadsPerFma() + padding - 1));
+  a.cost("rows without a token", "0.1 * (tokens - 1)",
+         {{"tokens", double(a.tokens())}}, 0.1 * double(a.tokens() - 1));
+  return a.finish();
+}
+
+/// NVIDIA: Q and the stages of K and V in shared memory, S, P and O in
+/// registers. A warp owns 16 rows, so a thread holds half a register per column
+/// of S and O in f32, and a quarter per column of P in 16 bits.
+static TileCandidate evaluateNvidia(const Schedule &s, const Machine &machine,
+                                    const AttentionSpec &spec, bool explain) {
+  Account a(s, spec, explain);
+  int64_t qBytes = s.qTile * spec.headDim * byteSize(spec.qType);
+  a.paper(machine.sharedBytes / byteSize(spec.kvType));
+  double sharedRows =
+      a.step("keys by shared memory", "(shared - q) / (stages * key and value)",
+             {{"shared", double(machine.sharedBytes)},
+              {"q", double(qBytes)},
+              {"stages", double(s.stages)},
+              {"key and value", double(a.kvBytes())}},
+             std::floor(double(machine.sharedBytes - qBytes) /
+                        double(s.stages * a.kvBytes())),
+             "keys");
+  double registerRows = a.step(
+      "keys by registers", "(240 - 40 - v_head_dim / 2) / (1/2 + 1/4)",
+      {{"v_head_dim", double(spec.vHeadDim)}},
+      std::floor(double(usableRegisters - otherRegisters - spec.vHeadDim / 2) /
+                 0.75),
+      "keys");
+  a.step("largest legal kv_tile", "smaller of both, down to a multiple of 16",
+         {{"by shared memory", sharedRows}, {"by registers", registerRows}},
+         16 * std::floor(std::min(sharedRows, registerRows) / 16), "keys");
+  const LevelUse &shared =
+      a.level({"shared memory",
+               "B",
+               {{"Q", qBytes}, {"K and V", s.stages * s.kvTile * a.kvBytes()}},
+               machine.sharedBytes,
+               /*hard=*/true});
+  a.cost("one block per multiprocessor",
+         "0.05 if a second one finds no shared memory", {},
+         2 * shared.total() > machine.sharedBytes ? 0.05 : 0);
+  a.level({"registers",
+           "",
+           {{"S", s.kvTile / 2},
+            {"P", s.kvTile / 4},
+            {"O", spec.vHeadDim / 2},
+            {"other", otherRegisters}},
+           std::min(usableRegisters, machine.registersPerThread),
+           /*hard=*/true});
+  a.cost("copies that nothing hides", "0.2 / stages^2",
+         {{"stages", double(s.stages)}}, 0.2 / double(s.stages * s.stages));
+  a.stateUpdate();
+  a.beyondDiagonal(a.tokens());
+  return a.finish();
+}
+
+TileCandidate pagoda::evaluate(const Schedule &schedule, const Machine &machine,
+                               const AttentionSpec &spec, bool explain) {
+  if (machine.kind == TargetKind::Nvidia)
+    return evaluateNvidia(schedule, machine, spec, explain);
+  if (schedule.lanes == Schedule::Lanes::Queries)
+    return evaluateQueries(schedule, machine, spec, explain);
+  return evaluateHeadDim(schedule, machine, spec, explain);
+}
+
+//===----------------------------------------------------------------------===//
+// The paper's formula, sums and texts
+//===----------------------------------------------------------------------===//
+
+PaperTiles pagoda::paperTiles(int64_t elements, int64_t headDim) {
+  int64_t bc = int64_t(divideCeil(elements, 4 * headDim));
+  return {bc, std::min(bc, headDim)};
+}
+
+int64_t LevelUse::total() const {
+  int64_t sum = 0;
+  for (const auto &part : parts)
+    sum += part.second;
+  return sum;
+}
+
+/// Whole numbers without a point, others with four digits.
+static std::string number(double value) {
+  std::string text;
+  raw_string_ostream stream(text);
+  if (value == std::floor(value))
+    stream << int64_t(value);
+  else
+    stream << format("%.4f", value);
+  return text;
+}
+
+std::string Step::str() const {
+  std::string text = (name + ": " + formula + " = " + number(result)).str();
+  if (!unit.empty())
+    text += (" " + unit).str();
+  ListSeparator comma;
+  for (auto [what, value] : inputs) {
+    StringRef separator = comma;
+    text += (Twine(separator.empty() ? " (" : separator) + what + " " +
+             number(value))
+                .str();
+  }
+  return inputs.empty() ? text : text + ")";
+}
+
+std::string TileCandidate::reason() const {
+  std::string text = ("q_tile " + Twine(schedule.qTile) + ", kv_tile " +
+                      Twine(schedule.kvTile))
+                         .str();
+  ListSeparator comma;
+  for (const LevelUse &level : levels) {
+    StringRef separator = comma;
+    text += (Twine(separator.empty() ? ": " : separator) + level.level + " " +
+             Twine(level.total()) + " of " + Twine(level.budget) +
+             (level.unit.empty() ? "" : " ") + level.unit)
+                .str();
+  }
+  return text;
+}

@@ -1,0 +1,36 @@
+//===- Regions.h - Signatures of score, mask and range regions --*- C++ -*-===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The regions of the attention level and of the tiled level have the same
+// signatures; this is the one place that knows them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PAGODA_DIALECT_REGIONS_H
+#define PAGODA_DIALECT_REGIONS_H
+
+#include "mlir/IR/Operation.h"
+#include "mlir/IR/Region.h"
+
+namespace pagoda {
+
+/// (seq, head, q_pos, kv_pos), all i32.
+llvm::SmallVector<mlir::Type> maskArguments(mlir::MLIRContext *context);
+
+/// (score : f32, seq, head, q_pos, kv_pos).
+llvm::SmallVector<mlir::Type> scoreArguments(mlir::MLIRContext *context);
+
+/// Checks that a non-empty `region` takes `arguments` and yields `results`.
+mlir::LogicalResult verifyRegionSignature(mlir::Operation *op,
+                                          mlir::Region &region,
+                                          llvm::StringRef name,
+                                          llvm::ArrayRef<mlir::Type> arguments,
+                                          llvm::ArrayRef<mlir::Type> results);
+
+} // namespace pagoda
+
+#endif // PAGODA_DIALECT_REGIONS_H

@@ -1,0 +1,258 @@
+//===- PrefixCache.cpp - Blocks found again by their tokens ---------------===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Hashing, the nodes and the map that finds them, and storing. Lookup is in
+// PrefixLookup.cpp, what happens when blocks change hands in
+// PrefixEviction.cpp.
+//
+//===----------------------------------------------------------------------===//
+
+#include "pagoda/PrefixCache.h"
+#include "cache/BlockHash.h"
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+using namespace pagoda;
+
+static Error bad(const std::string &text) {
+  return Error(ErrorCode::InvalidArgument, "prefix cache: " + text);
+}
+
+PrefixCache::PrefixCache(BlockManager &blocks,
+                         const PrefixCacheOptions &options)
+    : Blocks(blocks), BlockSize(options.blockSize), Groups(options.groups),
+      Retain(options.retain), Hash(options.hash) {
+  if (BlockSize < 1)
+    throw bad("block_size: expected 1 or more, got " +
+              std::to_string(BlockSize));
+  if (Groups.empty() || Groups.size() > UINT16_MAX)
+    throw bad("groups: expected 1 to 65535, got " +
+              std::to_string(Groups.size()));
+  if (options.eventCapacity < 1)
+    throw bad("event_capacity: expected 1 or more, got " +
+              std::to_string(options.eventCapacity));
+  if (blocks.listener())
+    throw bad("blocks: expected a block manager without a listener, got one "
+              "that has a prefix cache");
+  if (options.seed) {
+    Seed = *options.seed;
+  } else {
+    std::random_device random;
+    Seed = uint64_t(random()) << 32 | random();
+  }
+  bool windowed = std::any_of(Groups.begin(), Groups.end(),
+                              [](const TableGroup &g) { return g.window; });
+  // A windowed group lets go of the first blocks of a chain before the last
+  // ones; their nodes stay without a block, so there may be more nodes.
+  size_t nodes = size_t(blocks.numBlocks()) * (windowed ? 2 : 1);
+  Nodes.resize(nodes);
+  NodeTokens.resize(nodes * BlockSize);
+  NodeBlocks.assign(nodes * Groups.size(), -1);
+  ChildEntries.assign(nodes * Groups.size(), 0);
+  FreeNodes.reserve(nodes);
+  for (size_t i = nodes; i-- > 0;)
+    FreeNodes.push_back(static_cast<int32_t>(i));
+  size_t slots = 16;
+  while (slots < 2 * nodes)
+    slots *= 2;
+  Slots.assign(slots, {0, -1});
+  Mask = slots - 1;
+  Entries.resize(blocks.numBlocks() + Priorities);
+  for (int32_t p = 0; p != Priorities; ++p) {
+    int32_t sentinel = blocks.numBlocks() + p;
+    Entries[sentinel].prev = Entries[sentinel].next = sentinel;
+  }
+  Pins.assign(blocks.numBlocks(), 0);
+  Events.resize(options.eventCapacity);
+  blocks.setListener(this);
+}
+
+PrefixCache::~PrefixCache() {
+  clear();
+  Blocks.setListener(nullptr);
+}
+
+//===----------------------------------------------------------------------===//
+// Hashing
+//===----------------------------------------------------------------------===//
+
+Hash128 PrefixCache::blockHash(const Hash128 &parent,
+                               std::span<const int32_t> tokens,
+                               std::string_view extra, uint64_t seed) {
+  return hashBlock(parent, tokens.data(), tokens.size(), extra, seed);
+}
+
+std::string PrefixCache::serialise(std::span<const ExtraKey> keys,
+                                   int32_t firstToken, int32_t blockSize) {
+  std::string text;
+  auto number = [&](uint64_t value) {
+    text.append(reinterpret_cast<const char *>(&value), sizeof(value));
+  };
+  for (const ExtraKey &key : keys) {
+    int32_t within = key.position - firstToken;
+    if (within < 0 || within >= blockSize)
+      continue;
+    // Tag and length before the bytes: no two lists of keys read the same.
+    number(uint64_t(key.tag) << 32 | uint32_t(within));
+    number(key.bytes.size());
+    text.append(key.bytes);
+  }
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// Nodes and the map
+//===----------------------------------------------------------------------===//
+
+int32_t PrefixCache::find(const Hash128 &hash, int32_t parent,
+                          const int32_t *tokens, std::string_view extra) const {
+  for (size_t at = home(hash); Slots[at].node >= 0; at = (at + 1) & Mask)
+    if (Slots[at].tag == tagOf(hash) &&
+        isNode(Slots[at].node, parent, tokens, extra))
+      return Slots[at].node;
+  return -1;
+}
+
+/// A node that find() will return, or -1 when there is no room for one.
+int32_t PrefixCache::makeNode(const Hash128 &hash, int32_t parent,
+                              const int32_t *tokens, const std::string &extra) {
+  // Counted first, so that an eviction does not take the parent away.
+  if (parent >= 0)
+    ++Nodes[parent].children;
+  while (FreeNodes.empty() && evictOne())
+    ;
+  if (FreeNodes.empty()) {
+    if (parent >= 0)
+      --Nodes[parent].children;
+    return -1;
+  }
+  int32_t node = FreeNodes.back();
+  FreeNodes.pop_back();
+  Nodes[node] = {hash, parent, 0, Nodes[node].generation, 0};
+  std::copy_n(tokens, BlockSize, NodeTokens.data() + size_t(node) * BlockSize);
+  if (!extra.empty() && Extras.empty())
+    Extras.resize(Nodes.size());
+  if (!Extras.empty())
+    Extras[node] = extra;
+  size_t at = home(hash);
+  while (Slots[at].node >= 0)
+    at = (at + 1) & Mask;
+  Slots[at] = {tagOf(hash), node};
+  return node;
+}
+
+/// Removes \p node from the map and closes the gap, so that no probe stops
+/// short.
+void PrefixCache::eraseSlot(int32_t node) {
+  size_t at = home(Nodes[node].hash);
+  while (Slots[at].node != node)
+    at = (at + 1) & Mask;
+  for (size_t next = (at + 1) & Mask; Slots[next].node >= 0;
+       next = (next + 1) & Mask) {
+    size_t wanted = home(Nodes[Slots[next].node].hash);
+    // May the next one move to the gap? Only if its home is not past it.
+    if (((next - wanted) & Mask) >= ((next - at) & Mask)) {
+      Slots[at] = Slots[next];
+      at = next;
+    }
+  }
+  Slots[at].node = -1;
+}
+
+/// Drops \p node, and its ancestors, as long as they have neither a block nor a
+/// child.
+void PrefixCache::dropNodes(int32_t node) {
+  while (node >= 0 && Nodes[node].entries == 0 && Nodes[node].children == 0) {
+    eraseSlot(node);
+    int32_t parent = Nodes[node].parent;
+    ++Nodes[node].generation;
+    if (!Extras.empty())
+      Extras[node].clear();
+    FreeNodes.push_back(node);
+    if (parent >= 0)
+      --Nodes[parent].children;
+    node = parent;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Storing
+//===----------------------------------------------------------------------===//
+
+void PrefixCache::store(PrefixCursor &cursor, std::span<const int32_t> tokens,
+                        std::span<const ExtraKey> keys,
+                        std::span<int32_t *const> tables, int32_t priority) {
+  if (tables.size() != Groups.size())
+    throw bad("store: tables: expected " + std::to_string(Groups.size()) +
+              ", got " + std::to_string(tables.size()));
+  if (priority < 0 || priority >= Priorities)
+    throw bad("store: priority: expected 0 to " +
+              std::to_string(Priorities - 1) + ", got " +
+              std::to_string(priority));
+  if (cursor.blocks && (size_t(cursor.node) >= Nodes.size() ||
+                        Nodes[cursor.node].generation != cursor.generation))
+    cursor = {};
+  int32_t blocks = static_cast<int32_t>(tokens.size() / BlockSize);
+  std::string extra;
+  for (; cursor.blocks < blocks; ++cursor.blocks) {
+    int32_t i = cursor.blocks;
+    const int32_t *own = tokens.data() + int64_t(i) * BlockSize;
+    if (!keys.empty())
+      extra = serialise(keys, i * BlockSize, BlockSize);
+    Hash128 hash = hashOf(i ? Nodes[cursor.node].hash : Hash128{}, own, extra);
+    int32_t node = find(hash, cursor.node, own, extra);
+    if (node < 0)
+      node = makeNode(hash, cursor.node, own, extra);
+    if (node < 0)
+      break;
+    for (int32_t g = 0; g != int32_t(Groups.size()); ++g) {
+      int32_t block = tables[g][i];
+      int32_t known = blockOf(node, g);
+      if (block < 0 || block == known)
+        continue;
+      (void)Blocks.refs(block); // names a bad id before it is used as an index
+      if (Entries[block].node >= 0) {
+        dropNodes(node);
+        throw bad("store: block " + std::to_string(block) +
+                  ": expected a block that is not stored, got one that is "
+                  "stored for other tokens");
+      }
+      if (known >= 0) {
+        Blocks.share(known);
+        tables[g][i] = known;
+        Blocks.release(block);
+        ++Counters.duplicates;
+      } else {
+        addEntry(node, g, block, priority);
+      }
+    }
+    cursor.node = node;
+    cursor.generation = Nodes[node].generation;
+  }
+  // The last node may have got no block: its window has moved on.
+  if (cursor.node >= 0)
+    dropNodes(cursor.node);
+}
+
+void PrefixCache::addEntry(int32_t node, int32_t group, int32_t block,
+                           int32_t priority) {
+  Blocks.watch(block);
+  Entries[block].node = node;
+  Entries[block].group = static_cast<uint16_t>(group);
+  Entries[block].priority = static_cast<uint8_t>(priority);
+  blockOf(node, group) = block;
+  ++Nodes[node].entries;
+  if (int32_t parent = Nodes[node].parent; parent >= 0)
+    ++childEntries(parent, group);
+  ++Stored;
+  ++Counters.stored;
+  if (Retain)
+    Blocks.share(block);
+  record(CacheEvent::Stored, node, group, block);
+}

@@ -1,0 +1,245 @@
+//===- PrefixEviction.cpp - Which cached block goes next ------------------===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The part of PrefixCache that follows blocks as they change hands. Idle blocks
+// stand in one ring a priority, the least recently used first. Sequences
+// release their last block first, so a block stands before its parent; should a
+// parent come up first all the same, it is set aside and takes its place at the
+// front again when the last block after it has gone. All of it is O(1) a block.
+//
+//===----------------------------------------------------------------------===//
+
+#include "pagoda/PrefixCache.h"
+
+#include <algorithm>
+
+using namespace pagoda;
+
+void PrefixCache::list(int32_t block, bool oldest) {
+  Entry &entry = Entries[block];
+  int32_t sentinel = Blocks.numBlocks() + entry.priority;
+  int32_t prev = oldest ? sentinel : Entries[sentinel].prev;
+  int32_t next = Entries[prev].next;
+  entry.prev = prev;
+  entry.next = next;
+  Entries[prev].next = block;
+  Entries[next].prev = block;
+  entry.state = Listed;
+  ++Idle;
+}
+
+/// Takes an idle block out of its ring, or from beside it.
+void PrefixCache::unlist(int32_t block) {
+  Entry &entry = Entries[block];
+  if (entry.state == Listed) {
+    Entries[entry.prev].next = entry.next;
+    Entries[entry.next].prev = entry.prev;
+  }
+  entry.state = Out;
+  --Idle;
+}
+
+void PrefixCache::blockBusy(int32_t block) {
+  if (Entries[block].state != Out)
+    unlist(block);
+}
+
+void PrefixCache::blockIdle(int32_t block) {
+  // Without retention the one owner left is a sequence.
+  if (Retain && Entries[block].state == Out)
+    list(block, false);
+}
+
+void PrefixCache::blockFreed(int32_t block) { removeEntry(block); }
+
+void PrefixCache::blockWritten(int32_t block) {
+  Blocks.unwatch(block);
+  removeEntry(block);
+}
+
+void PrefixCache::removeEntry(int32_t block) {
+  Entry &entry = Entries[block];
+  int32_t node = entry.node, group = entry.group;
+  if (entry.state != Out)
+    unlist(block);
+  record(CacheEvent::Removed, node, group, block);
+  entry.node = -1;
+  blockOf(node, group) = -1;
+  --Nodes[node].entries;
+  --Stored;
+  int32_t parent = Nodes[node].parent;
+  if (parent >= 0 && --childEntries(parent, group) == 0) {
+    int32_t above = blockOf(parent, group);
+    if (above >= 0 && Entries[above].state == SetAside) {
+      // It was the oldest when it was set aside, so it is now.
+      unlist(above);
+      list(above, true);
+    }
+  }
+  dropNodes(node);
+}
+
+/// Frees one idle block; false when there is none.
+bool PrefixCache::evictOne() {
+  for (int32_t p = 0; p != Priorities; ++p) {
+    int32_t sentinel = Blocks.numBlocks() + p;
+    for (int32_t block; (block = Entries[sentinel].next) != sentinel;) {
+      Entry &entry = Entries[block];
+      // In a windowed group every block is of use without the ones before it.
+      if (!Groups[entry.group].window &&
+          childEntries(entry.node, entry.group) > 0) {
+        unlist(block);
+        entry.state = SetAside;
+        ++Idle;
+        continue;
+      }
+      removeEntry(block);
+      Blocks.unwatch(block);
+      Blocks.release(block);
+      ++Counters.evicted;
+      return true;
+    }
+  }
+  return false;
+}
+
+void PrefixCache::reclaim(int32_t count) {
+  int32_t wanted = Blocks.numFree() + count;
+  while (Blocks.numFree() < wanted && evictOne())
+    ;
+}
+
+void PrefixCache::clear() {
+  for (int32_t block = 0; block != Blocks.numBlocks(); ++block) {
+    if (Entries[block].node < 0)
+      continue;
+    removeEntry(block);
+    Blocks.unwatch(block);
+    if (Retain)
+      Blocks.release(block);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Events and self-checks
+//===----------------------------------------------------------------------===//
+
+void PrefixCache::record(CacheEvent::Kind kind, int32_t node, int32_t group,
+                         int32_t block) {
+  int32_t parent = Nodes[node].parent;
+  Events[EventsWritten++ % Events.size()] = {
+      kind, group, block, Nodes[node].hash,
+      parent >= 0 ? Nodes[parent].hash : Hash128{}};
+}
+
+size_t PrefixCache::drainEvents(std::span<CacheEvent> out) {
+  if (EventsWritten - EventsRead > Events.size()) {
+    uint64_t lost = EventsWritten - EventsRead - Events.size();
+    Counters.lostEvents += static_cast<int64_t>(lost);
+    EventsRead += lost;
+  }
+  size_t count = 0;
+  while (count != out.size() && EventsRead != EventsWritten)
+    out[count++] = Events[EventsRead++ % Events.size()];
+  return count;
+}
+
+std::string PrefixCache::checkInvariants() const {
+  auto say = [](const char *what, int64_t which) {
+    return std::string(what) + " (" + std::to_string(which) + ")";
+  };
+  size_t groups = Groups.size();
+  std::vector<bool> free(Nodes.size());
+  for (int32_t node : FreeNodes)
+    free[node] = true;
+  std::vector<int32_t> children(Nodes.size());
+  std::vector<int32_t> childEntries(Nodes.size() * groups);
+  int32_t stored = 0;
+  for (size_t n = 0; n != Nodes.size(); ++n) {
+    if (free[n])
+      continue;
+    const Node &node = Nodes[n];
+    int32_t entries = 0;
+    for (size_t g = 0; g != groups; ++g) {
+      int32_t block = NodeBlocks[n * groups + g];
+      if (block < 0)
+        continue;
+      ++entries;
+      if (Entries[block].node != int32_t(n) || Entries[block].group != g)
+        return say("a block does not name its node", block);
+      if (node.parent >= 0)
+        ++childEntries[node.parent * groups + g];
+    }
+    stored += entries;
+    if (entries != node.entries)
+      return say("a node counts its blocks wrongly", int64_t(n));
+    if (node.parent >= 0)
+      ++children[node.parent];
+    Hash128 above = node.parent >= 0 ? Nodes[node.parent].hash : Hash128{};
+    std::string_view extra;
+    if (!Extras.empty())
+      extra = Extras[n];
+    const int32_t *tokens = NodeTokens.data() + n * BlockSize;
+    Hash128 hash =
+        Hash ? Hash(above, {tokens, size_t(BlockSize)}, extra, Seed)
+             : blockHash(above, {tokens, size_t(BlockSize)}, extra, Seed);
+    if (!(hash == node.hash))
+      return say("a node does not carry the hash of its tokens", int64_t(n));
+    if (find(node.hash, node.parent, tokens, extra) != int32_t(n))
+      return say("the map does not find a node", int64_t(n));
+  }
+  size_t mapped = std::count_if(Slots.begin(), Slots.end(),
+                                [](const Slot &s) { return s.node >= 0; });
+  if (mapped + FreeNodes.size() != Nodes.size())
+    return say("the map has another number of nodes", int64_t(mapped));
+  for (size_t n = 0; n != Nodes.size(); ++n) {
+    if (free[n])
+      continue;
+    if (children[n] != Nodes[n].children)
+      return say("a node counts its children wrongly", int64_t(n));
+    if (children[n] == 0 && Nodes[n].entries == 0)
+      return say("a node has neither block nor child", int64_t(n));
+    for (size_t g = 0; g != groups; ++g) {
+      if (childEntries[n * groups + g] != ChildEntries[n * groups + g])
+        return say("a node counts its children's blocks wrongly", int64_t(n));
+      if (Retain && !Groups[g].window && NodeBlocks[n * groups + g] < 0 &&
+          childEntries[n * groups + g])
+        return say("a block went before the ones after it", int64_t(n));
+    }
+  }
+  if (stored != Stored)
+    return say("the count of stored blocks is wrong", Stored);
+  int32_t idle = 0;
+  for (int32_t b = 0; b != Blocks.numBlocks(); ++b) {
+    bool known = Entries[b].node >= 0;
+    if (known != Blocks.watched(b))
+      return say("a block is stored and not watched, or the reverse", b);
+    bool alone = known && Retain && Blocks.refs(b) == 1;
+    if (alone != (Entries[b].state != Out))
+      return say("an idle block is not listed, or the reverse", b);
+    if (known && Blocks.refs(b) == 0)
+      return say("a free block is stored", b);
+    idle += alone;
+  }
+  if (idle != Idle)
+    return say("the count of idle blocks is wrong", Idle);
+  int32_t listed = 0, aside = 0;
+  for (int32_t p = 0; p != Priorities; ++p) {
+    int32_t sentinel = Blocks.numBlocks() + p;
+    for (int32_t b = Entries[sentinel].next; b != sentinel;
+         b = Entries[b].next) {
+      if (Entries[Entries[b].next].prev != b || Entries[b].priority != p)
+        return say("a ring is broken", b);
+      ++listed;
+    }
+  }
+  for (int32_t b = 0; b != Blocks.numBlocks(); ++b)
+    aside += Entries[b].state == SetAside;
+  if (listed + aside != idle)
+    return say("the rings hold another number of blocks", listed);
+  return {};
+}

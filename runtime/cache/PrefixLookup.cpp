@@ -1,0 +1,256 @@
+//===- PrefixLookup.cpp - Finding and taking a cached prefix --------------===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Walks a prompt through the nodes, finds the length that serves every table
+// group, and hands blocks of a hit to owners: sequences and pins.
+//
+//===----------------------------------------------------------------------===//
+
+#include "cache/BlockHash.h"
+#include "pagoda/PrefixCache.h"
+
+#include <algorithm>
+
+using namespace pagoda;
+
+static Error bad(const std::string &text) {
+  return Error(ErrorCode::InvalidArgument, "prefix cache: " + text);
+}
+
+/// Follows \p prompt from the root as far as there are nodes.
+int32_t PrefixCache::walk(std::span<const int32_t> prompt, int32_t blocks,
+                          std::span<const ExtraKey> keys,
+                          PrefixHit &hit) const {
+  // Hash a few blocks ahead and fetch what they will touch meanwhile.
+  constexpr int32_t Ahead = 16;
+  Hash128 hashes[Ahead];
+  int32_t candidates[Ahead];
+  std::string extra;
+  Hash128 chain;
+  int32_t parent = -1;
+  for (int32_t begin = 0; begin < blocks; begin += Ahead) {
+    int32_t count = std::min(Ahead, blocks - begin);
+    const int32_t *tokens = prompt.data() + int64_t(begin) * BlockSize;
+    auto extraOf = [&](int32_t i) -> std::string_view {
+      if (keys.empty())
+        return {};
+      extra = serialise(keys, (begin + i) * BlockSize, BlockSize);
+      return extra;
+    };
+    for (int32_t i = 0; i != count; ++i) {
+      chain = hashOf(chain, tokens + i * int64_t(BlockSize), extraOf(i));
+      hashes[i] = chain;
+      __builtin_prefetch(&Slots[home(chain)]);
+    }
+    for (int32_t i = 0; i != count; ++i) {
+      size_t at = home(hashes[i]);
+      while (Slots[at].node >= 0 && Slots[at].tag != tagOf(hashes[i]))
+        at = (at + 1) & Mask;
+      int32_t node = candidates[i] = Slots[at].node;
+      if (node < 0)
+        continue;
+      __builtin_prefetch(&Nodes[node]);
+      __builtin_prefetch(&NodeTokens[size_t(node) * BlockSize]);
+      __builtin_prefetch(&NodeBlocks[size_t(node) * Groups.size()]);
+    }
+    for (int32_t i = 0; i != count; ++i) {
+      const int32_t *own = tokens + i * int64_t(BlockSize);
+      int32_t node = candidates[i];
+      if (node >= 0 && !isNode(node, parent, own, extraOf(i)))
+        node = find(hashes[i], parent, own, extraOf(i));
+      if (node < 0)
+        return begin + i;
+      hit.nodes.push_back({node, Nodes[node].generation});
+      parent = node;
+    }
+  }
+  return blocks;
+}
+
+/// The longest length, at most \p blocks, for which every group has the blocks
+/// that it needs.
+int32_t PrefixCache::commonBlocks(const PrefixHit &hit, int32_t blocks) const {
+  int32_t groups = static_cast<int32_t>(Groups.size());
+  auto has = [&](int32_t i, int32_t g) {
+    return blockOf(hit.nodes[i].node, g) >= 0;
+  };
+  // Blocks that are needed whatever the length: all of a full group, the sinks
+  // of a windowed one.
+  for (int32_t g = 0; g != groups; ++g) {
+    int32_t always = Groups[g].window
+                         ? std::min(blocks, Groups[g].sinkBlocks(BlockSize))
+                         : blocks;
+    for (int32_t i = 0; i < always; ++i)
+      if (!has(i, g))
+        blocks = always = i;
+  }
+  // A gap within the window of a length is within the windows of all lengths
+  // down to the gap.
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (int32_t g = 0; g != groups; ++g) {
+      if (!Groups[g].window)
+        continue;
+      int32_t i = blocks;
+      while (i > Groups[g].firstVisible(blocks * BlockSize, BlockSize)) {
+        --i;
+        if (!has(i, g)) {
+          blocks = i;
+          changed = true;
+        }
+      }
+    }
+  }
+  return blocks;
+}
+
+int32_t PrefixCache::lookup(std::span<const int32_t> prompt,
+                            std::span<const ExtraKey> keys,
+                            PrefixHit &hit) const {
+  int32_t length = static_cast<int32_t>(prompt.size());
+  for (const ExtraKey &key : keys)
+    if (key.position < 0)
+      throw bad("key: position: expected 0 or more, got " +
+                std::to_string(key.position));
+  hit.nodes.clear();
+  hit.promptTokens = length;
+  // One token is left to compute: its logits are what the caller is after.
+  int32_t blocks = length > 0 ? (length - 1) / BlockSize : 0;
+  blocks = commonBlocks(hit, walk(prompt, blocks, keys, hit));
+  hit.nodes.resize(blocks);
+  hit.tokens = blocks * BlockSize;
+  return hit.tokens;
+}
+
+//===----------------------------------------------------------------------===//
+// Acquiring
+//===----------------------------------------------------------------------===//
+
+/// Calls \p fn(group, index, block) for every block that \p hit needs; false
+/// when one of them is gone or \p fn says so.
+template <typename Fn>
+bool PrefixCache::forBlocks(const PrefixHit &hit, Fn &&fn) const {
+  int32_t count = static_cast<int32_t>(hit.nodes.size());
+  for (int32_t g = 0; g != int32_t(Groups.size()); ++g) {
+    int32_t sinks = std::min(count, Groups[g].sinkBlocks(BlockSize));
+    int32_t first = Groups[g].firstVisible(hit.tokens, BlockSize);
+    for (int32_t i = 0; i != count; ++i) {
+      if (Groups[g].window && i >= sinks && i < first)
+        continue;
+      PrefixHit::Ref ref = hit.nodes[i];
+      if (size_t(ref.node) >= Nodes.size() ||
+          Nodes[ref.node].generation != ref.generation)
+        return false;
+      int32_t block = blockOf(ref.node, g);
+      if (block < 0 || !fn(g, i, block))
+        return false;
+    }
+  }
+  return true;
+}
+
+bool PrefixCache::acquire(const PrefixHit &hit,
+                          std::span<int32_t *const> tables) {
+  if (tables.size() != Groups.size())
+    throw bad("acquire: tables: expected " + std::to_string(Groups.size()) +
+              ", got " + std::to_string(tables.size()));
+  size_t count = hit.nodes.size();
+  for (int32_t *table : tables)
+    std::fill_n(table, count, -1);
+  bool fresh = forBlocks(hit, [&](int32_t g, int32_t i, int32_t block) {
+    tables[g][i] = block;
+    return true;
+  });
+  auto forRuns = [&](size_t g, auto fn) {
+    for (size_t i = 0; i != count;) {
+      size_t begin = i;
+      while (i != count && tables[g][i] >= 0)
+        ++i;
+      if (i != begin)
+        fn(std::span<const int32_t>(tables[g] + begin, i - begin));
+      while (i != count && tables[g][i] < 0)
+        ++i;
+    }
+  };
+  if (!fresh) {
+    for (int32_t *table : tables)
+      std::fill_n(table, count, -1);
+    return false;
+  }
+  for (size_t g = 0; g != tables.size(); ++g)
+    forRuns(g, [&](auto run) { Blocks.share(run); });
+  ++Counters.acquisitions;
+  Counters.promptTokens += hit.promptTokens;
+  Counters.acquiredTokens += hit.tokens;
+  return true;
+}
+
+void PrefixCache::touch(const PrefixHit &hit) {
+  // The last block first, so that a block stays older than its parent.
+  for (size_t i = hit.nodes.size(); i-- > 0;) {
+    PrefixHit::Ref ref = hit.nodes[i];
+    if (Nodes[ref.node].generation != ref.generation)
+      continue;
+    for (size_t g = 0; g != Groups.size(); ++g) {
+      int32_t block = blockOf(ref.node, static_cast<int32_t>(g));
+      if (block < 0 || Entries[block].state != Listed)
+        continue;
+      unlist(block);
+      list(block, false);
+    }
+  }
+}
+
+void PrefixCache::setPriority(const PrefixHit &hit, int32_t priority) {
+  if (priority < 0 || priority >= Priorities)
+    throw bad("priority: expected 0 to " + std::to_string(Priorities - 1) +
+              ", got " + std::to_string(priority));
+  for (size_t i = hit.nodes.size(); i-- > 0;) {
+    PrefixHit::Ref ref = hit.nodes[i];
+    if (Nodes[ref.node].generation != ref.generation)
+      continue;
+    for (size_t g = 0; g != Groups.size(); ++g) {
+      int32_t block = blockOf(ref.node, static_cast<int32_t>(g));
+      if (block < 0)
+        continue;
+      bool listed = Entries[block].state == Listed;
+      if (listed)
+        unlist(block);
+      Entries[block].priority = static_cast<uint8_t>(priority);
+      if (listed)
+        list(block, false);
+    }
+  }
+}
+
+bool PrefixCache::pin(const PrefixHit &hit) {
+  if (!forBlocks(hit, [](int32_t, int32_t, int32_t) { return true; }))
+    return false;
+  forBlocks(hit, [&](int32_t, int32_t, int32_t block) {
+    Blocks.share(block);
+    ++Pins[block];
+    ++TotalPins;
+    return true;
+  });
+  return true;
+}
+
+void PrefixCache::unpin(const PrefixHit &hit) {
+  bool pinned = forBlocks(
+      hit, [&](int32_t, int32_t, int32_t block) { return Pins[block] > 0; });
+  if (!pinned)
+    throw bad("unpin: expected a hit that is pinned, got one that is not");
+  // The last block first: it is the first that may be evicted.
+  std::vector<int32_t> blocks;
+  forBlocks(hit, [&](int32_t, int32_t, int32_t block) {
+    blocks.push_back(block);
+    --Pins[block];
+    --TotalPins;
+    return true;
+  });
+  Blocks.release(blocks);
+}

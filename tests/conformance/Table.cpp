@@ -1,0 +1,144 @@
+//===- Table.cpp - The fixed conformance cases ----------------------------===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Shapes x features x data types, each with a batch of different lengths, under
+// the runtime's plan and under plans by hand. Names are paths: a prefix selects
+// a family.
+//
+//===----------------------------------------------------------------------===//
+
+#include "tests/conformance/Case.h"
+
+#include <cmath>
+
+namespace pagoda::conformance {
+
+namespace {
+
+/// Adds `c` under the runtime's plan, and under hand-made plans that run every
+/// attention kernel of the library, whole and in splits.
+void addPlans(std::vector<Case> &cases, const Case &c) {
+  cases.push_back(c);
+  for (int kernel : {0, 1})
+    for (int64_t splits : {1, 3}) {
+      Case variant = c;
+      variant.name += ".kernel" + std::to_string(kernel) + ".splits" +
+                      std::to_string(splits);
+      variant.kernel = kernel;
+      variant.splits = splits;
+      cases.push_back(variant);
+    }
+}
+
+const char *layoutSuffix(KvLayout layout) {
+  return layout == KvLayout::HND ? ".hnd" : ".nhd";
+}
+
+/// Batches that mix what a step may hold: decode, prefill, a chunk on top of a
+/// cached part, an empty sequence, and lengths around a block's edge.
+std::vector<Length> mixedBatch() {
+  return {{1, 97}, {33, 33}, {17, 80}, {0, 5}, {1, 1}, {0, 0}, {1, 64}};
+}
+
+void addShapes(std::vector<Case> &cases) {
+  for (KvLayout layout : {KvLayout::HND, KvLayout::NHD})
+    for (bool causal : {true, false}) {
+      std::string suffix = layoutSuffix(layout);
+      suffix += causal ? ".causal" : ".full";
+      Case c = makeCase("mixed" + suffix, mixedBatch());
+      c.spec.layout = layout;
+      c.spec.causal = causal;
+      addPlans(cases, c);
+
+      c = makeCase("qwen3" + suffix, {{130, 130}, {1, 300}, {5, 37}});
+      c.spec.qHeads = 16;
+      c.spec.kvHeads = 8;
+      c.spec.headDim = c.spec.vHeadDim = 128;
+      c.spec.layout = layout;
+      c.spec.causal = causal;
+      c.spec.scale = 1 / std::sqrt(128.0);
+      addPlans(cases, c);
+    }
+  Case infinite = makeCase("mixed.infinite_poison", mixedBatch());
+  infinite.poison = Poison::Infinity;
+  addPlans(cases, infinite);
+  Case padded = makeCase("mixed.padded_strides", mixedBatch());
+  padded.padding = 9;
+  addPlans(cases, padded);
+  padded.name = "mixed.padded_strides_nhd";
+  padded.spec.layout = KvLayout::NHD;
+  addPlans(cases, padded);
+  Case threads = makeCase("mixed.two_threads", mixedBatch());
+  threads.threads = 2;
+  cases.push_back(threads);
+}
+
+void addBlockSizes(std::vector<Case> &cases) {
+  for (int64_t block : {1, 3, 8, 24, 64, 192, 256})
+    for (KvLayout layout : {KvLayout::HND, KvLayout::NHD}) {
+      Case c = makeCase("block." + std::to_string(block) + layoutSuffix(layout),
+                        {{1, 3 * block - 1}, {7, block}, {1, block + 1}});
+      c.spec.blockSize = block;
+      c.spec.layout = layout;
+      c.values = Values::OneHot;
+      cases.push_back(c);
+      c.name += ".prefill";
+      c.lengths = {{3 * block - 1, 3 * block - 1}};
+      cases.push_back(c);
+    }
+}
+
+void addFeatures(std::vector<Case> &cases) {
+  auto add = [&](const std::string &name,
+                 const std::function<void(AttentionSpec &)> &change) {
+    Case c = makeCase("feature." + name, mixedBatch());
+    change(c.spec);
+    addPlans(cases, c);
+  };
+  for (int64_t window : {1, 4, 16, 33, 200})
+    add("window" + std::to_string(window),
+        [&](AttentionSpec &spec) { spec.window = window; });
+  add("softcap", [](AttentionSpec &spec) { spec.softcap = 3; });
+  add("sinks", [](AttentionSpec &spec) { spec.sinks = true; });
+  add("chunk", [](AttentionSpec &spec) { spec.chunk = 24; });
+  add("alibi", [](AttentionSpec &spec) {
+    spec.alibiSlopes = {0.25f, 0.0625f, 0.015625f, 0.00390625f};
+  });
+  add("window_sinks", [](AttentionSpec &spec) {
+    spec.window = 20;
+    spec.sinks = true;
+  });
+  add("softcap_window", [](AttentionSpec &spec) {
+    spec.window = 20;
+    spec.softcap = 50;
+  });
+}
+
+void addTypes(std::vector<Case> &cases) {
+  for (auto [name, q, kv] :
+       {std::tuple{"f16", DType::F16, DType::F16},
+        std::tuple{"bf16", DType::BF16, DType::BF16},
+        std::tuple{"bf16_f8e4m3", DType::BF16, DType::F8E4M3}}) {
+    Case c = makeCase(std::string("type.") + name, mixedBatch());
+    c.spec.qType = q;
+    c.spec.kvType = kv;
+    addPlans(cases, c);
+  }
+}
+
+} // namespace
+
+std::vector<Case> fixedCases() {
+  std::vector<Case> cases;
+  addShapes(cases);
+  addBlockSizes(cases);
+  addFeatures(cases);
+  addTypes(cases);
+  return cases;
+}
+
+} // namespace pagoda::conformance

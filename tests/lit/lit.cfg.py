@@ -1,0 +1,30 @@
+# How lit runs the tests of this folder.
+import os
+
+import lit.formats
+
+config.name = "pagoda"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test"]
+config.test_source_root = os.path.dirname(__file__)
+
+# The tools by name: pagoda-opt and pagoda, FileCheck and not.
+config.environment["PATH"] = os.pathsep.join(
+    [config.pagoda_bin, config.llvm_tools, config.environment.get("PATH", "")]
+)
+config.substitutions += [
+    ("%build", config.pagoda_build),
+    ("%source", config.pagoda_source),
+    ("%lib", config.pagoda_lib),
+    ("%readelf", config.readelf),
+]
+
+# A test says `REQUIRES: runtime` (and so on) for parts that a build may leave out.
+if os.path.exists(os.path.join(config.pagoda_bin, "pagoda")):
+    config.available_features.add("cli")
+if os.path.exists(os.path.join(config.pagoda_lib, "libpagoda_runtime.so")):
+    config.available_features.add("runtime")
+if config.readelf and not config.readelf.endswith("NOTFOUND"):
+    config.available_features.add("readelf")
+if os.path.exists(os.path.join(config.pagoda_build, "build.ninja")):
+    config.available_features.add("ninja")

@@ -1,0 +1,189 @@
+//===- RankTilesTest.cpp - The default tiles and their neighbours ---------===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Specs.h"
+
+#include "compiler/tiling/SramFit.h"
+#include "gtest/gtest.h"
+
+using namespace pagoda;
+using namespace pagoda::test;
+
+namespace {
+
+Schedule best(const char *on, const AttentionSpec &spec, Variant variant) {
+  llvm::Expected<TileCandidate> tile = selectTile(machine(on), spec, variant);
+  EXPECT_TRUE(bool(tile)) << text(tile.takeError());
+  return tile ? tile->schedule : Schedule();
+}
+
+} // namespace
+
+TEST(RankTiles, PrefillOnAvx2) {
+  Schedule s = best("x86-64-v3", spec(16, 8, 128), Variant::Prefill);
+  EXPECT_EQ(s.str(), "order=q_outer,lanes=queries,q_tile=96,kv_tile=64,heads=1,"
+                     "block_rows=4,block_vectors=3,prefetch=0,stages=1,"
+                     "warps=1");
+}
+
+TEST(RankTiles, PrefillOnAvx512) {
+  Schedule s = best("x86-64-v4", spec(16, 8, 128), Variant::Prefill);
+  EXPECT_EQ(s.str(), "order=q_outer,lanes=queries,q_tile=128,kv_tile=64,heads="
+                     "1,block_rows=4,block_vectors=4,prefetch=0,stages=1,"
+                     "warps=1");
+}
+
+TEST(RankTiles, DecodeTakesAllHeadsOfABlock) {
+  Schedule s = best("x86-64-v3", spec(16, 8, 128), Variant::Decode);
+  EXPECT_EQ(s.str(), "order=split_kv,lanes=head_dim,q_tile=2,kv_tile=16,heads="
+                     "8,block_rows=2,block_vectors=4,prefetch=1,stages=1,"
+                     "warps=1");
+}
+
+TEST(RankTiles, DecodeTakesFewerHeadsWhereL2IsShort) {
+  // 32 heads of 16 keys and values, 16 KiB each in f32: 512 KiB on their way.
+  Schedule s = best("x86-64-v3", spec(32, 32, 128), Variant::Decode);
+  EXPECT_EQ(s.heads, 8);
+  // Half as much in bf16, and twice the cache: all of them.
+  s = best("x86-64-v4", spec(32, 32, 128, DType::BF16), Variant::Decode);
+  EXPECT_EQ(s.heads, 32);
+}
+
+TEST(RankTiles, DecodeVisitsBlocksWhole) {
+  for (auto [block, keys] :
+       {std::pair<int64_t, int64_t>{16, 16}, {24, 24}, {32, 32}, {48, 48}}) {
+    AttentionSpec s = spec(16, 8, 64);
+    s.blockSize = block;
+    EXPECT_EQ(best("x86-64-v3", s, Variant::Decode).kvTile, keys) << block;
+  }
+}
+
+TEST(RankTiles, GroupsThatFillVectorsDecodeWithLanesOverQueries) {
+  EXPECT_EQ(best("x86-64-v3", spec(15, 1, 64), Variant::Decode).lanes,
+            Schedule::Lanes::HeadDim);
+  Schedule s = best("x86-64-v3", spec(16, 1, 64), Variant::Decode);
+  EXPECT_EQ(s.lanes, Schedule::Lanes::Queries);
+  EXPECT_EQ(s.qTile, 16);
+  // The same group fills one vector only of a machine with wider ones.
+  EXPECT_EQ(best("x86-64-v4", spec(16, 1, 64), Variant::Decode).lanes,
+            Schedule::Lanes::HeadDim);
+}
+
+TEST(RankTiles, OddGroupsWasteFewRows) {
+  for (auto [q, kv] : {std::pair<int64_t, int64_t>{71, 1},
+                       {14, 2},
+                       {9, 3},
+                       {40, 8},
+                       {36, 4},
+                       {128, 1}})
+    for (const char *on : {"x86-64-v3", "x86-64-v4", "neon"}) {
+      Schedule s = best(on, spec(q, kv, 64), Variant::Prefill);
+      int64_t group = q / kv, used = s.qTile / group * group;
+      int64_t panel = s.blockVectors * machine(on).lanesF32();
+      EXPECT_EQ(s.qTile % panel, 0);
+      EXPECT_LE(double(s.qTile) / double(used), 1.05)
+          << on << " group " << group << " q_tile " << s.qTile;
+    }
+}
+
+TEST(RankTiles, NvidiaFitsTheMatrixShape) {
+  for (const char *on : {"sm_80", "sm_86", "sm_90a"}) {
+    Schedule s = best(on, spec(16, 8, 64, DType::F16), Variant::Prefill);
+    EXPECT_EQ(s.str(), "order=q_outer,lanes=queries,q_tile=64,kv_tile=64,heads="
+                       "1,block_rows=1,block_vectors=1,prefetch=0,stages=2,"
+                       "warps=4");
+    s = best(on, spec(16, 8, 64, DType::F16), Variant::Decode);
+    EXPECT_EQ(s.order, Schedule::Order::SplitKv);
+    EXPECT_EQ(s.qTile, 64);
+  }
+  // 71 heads need 80 rows; warps come in fours.
+  EXPECT_EQ(best("sm_80", spec(71, 1, 64, DType::F16), Variant::Decode).qTile,
+            128);
+}
+
+TEST(RankTiles, NvidiaNamesTheLimitWhereNothingFits) {
+  AttentionSpec mla = spec(128, 1, 576, DType::F16);
+  mla.vHeadDim = 512;
+  EXPECT_TRUE(rankTiles(machine("sm_80"), mla, Variant::Decode).empty());
+  // Q alone takes 128 * 576 * 2 bytes; the smallest tile two stages more.
+  EXPECT_EQ(
+      text(selectTile(machine("sm_80"), mla, Variant::Decode).takeError()),
+      "schedule needs 217088 bytes of shared memory, sm_80 has 166912 (M8)");
+}
+
+// Over machines, head shapes, types and block sizes: there is always a tile on
+// a CPU, and every candidate is legal, in order, and there once.
+TEST(RankTiles, CandidatesAreLegalSortedAndDistinct) {
+  for (const char *on : {"x86-64-v3", "x86-64-v4", "neon", "sm_80"})
+    for (auto [q, kv, dim] : {std::tuple<int64_t, int64_t, int64_t>{16, 8, 128},
+                              {71, 1, 64},
+                              {5, 5, 1},
+                              {36, 4, 80},
+                              {32, 32, 128},
+                              {8, 4, 256}})
+      for (DType type : {DType::F32, DType::BF16, DType::I8})
+        for (int64_t block : {1, 7, 8, 16, 24, 48, 96, 192, 251, 256})
+          for (Variant variant : {Variant::Prefill, Variant::Decode}) {
+            AttentionSpec s = spec(q, kv, dim, type);
+            s.blockSize = block;
+            Machine m = machine(on);
+            std::vector<TileCandidate> ranked = rankTiles(m, s, variant);
+            if (m.kind == TargetKind::Cpu)
+              ASSERT_FALSE(ranked.empty()) << on << " block " << block;
+            ASSERT_LE(ranked.size(), 32u);
+            for (size_t i = 0; i < ranked.size(); ++i) {
+              ASSERT_EQ(text(checkSchedule(ranked[i].schedule, m, s)), "");
+              if (i == 0)
+                continue;
+              ASSERT_LE(ranked[i - 1].cost, ranked[i].cost + 1e-6);
+              for (size_t j = 0; j < i; ++j)
+                ASSERT_FALSE(ranked[i].schedule == ranked[j].schedule);
+            }
+          }
+}
+
+TEST(RankTiles, LargeHeadsStillHaveATile) {
+  // Nothing fits the share of L2; the least bad tile is taken.
+  AttentionSpec mla = spec(128, 1, 576, DType::BF16);
+  mla.vHeadDim = 512;
+  for (Variant variant : {Variant::Prefill, Variant::Decode}) {
+    llvm::Expected<TileCandidate> tile =
+        selectTile(machine("x86-64-v3"), mla, variant);
+    ASSERT_TRUE(bool(tile)) << text(tile.takeError());
+    EXPECT_GE(tile->schedule.qTile, 128);
+    EXPECT_LE(tile->schedule.qTile, 144);
+  }
+}
+
+TEST(SelectTile, OverridesAreAppliedExplainedAndChecked) {
+  Machine m = machine("x86-64-v3");
+  AttentionSpec s = spec(16, 8, 128);
+  llvm::Expected<TileCandidate> tile =
+      selectTile(m, s, Variant::Prefill, {"q_tile=48,kv_tile=128"});
+  ASSERT_TRUE(bool(tile));
+  EXPECT_EQ(tile->schedule.qTile, 48);
+  EXPECT_EQ(tile->schedule.kvTile, 128);
+  EXPECT_EQ(tile->schedule.blockRows, 4);
+  EXPECT_EQ(tile->cost, evaluate(tile->schedule, m, s).cost);
+  EXPECT_EQ(
+      text(selectTile(m, s, Variant::Prefill, {"kv_tile=33"}).takeError()),
+      "schedule kv_tile must be a multiple of block_rows, 4, got 33 (M6)");
+  EXPECT_EQ(text(selectTile(m, s, Variant::Prefill, {"tile=33"}).takeError())
+                .find("unknown schedule key 'tile'"),
+            0u);
+}
+
+TEST(SelectTile, HeadsMustDivide) {
+  EXPECT_EQ(
+      text(selectTile(machine("x86-64-v3"), spec(9, 2, 64), Variant::Prefill)
+               .takeError()),
+      "query heads must be a multiple of kv heads, got 9 and 2");
+  EXPECT_EQ(
+      text(selectTile(machine("x86-64-v3"), spec(9, 0, 64), Variant::Prefill)
+               .takeError()),
+      "query heads must be a multiple of kv heads, got 9 and 0");
+}

@@ -1,0 +1,251 @@
+//===- SramFitTest.cpp - Countings against numbers worked out by hand -----===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Specs.h"
+
+#include "compiler/tiling/SramFit.h"
+#include "gtest/gtest.h"
+
+using namespace pagoda;
+using namespace pagoda::test;
+
+namespace {
+
+const LevelUse &level(const TileCandidate &candidate, llvm::StringRef name) {
+  for (const LevelUse &use : candidate.levels)
+    if (use.level == name)
+      return use;
+  ADD_FAILURE() << "no level " << name.str();
+  static const LevelUse none{};
+  return none;
+}
+
+int64_t part(const LevelUse &use, llvm::StringRef name) {
+  for (auto [what, count] : use.parts)
+    if (what == name)
+      return count;
+  ADD_FAILURE() << "no part " << name.str();
+  return -1;
+}
+
+double step(const TileCandidate &candidate, llvm::StringRef name) {
+  for (const Step &step : candidate.steps)
+    if (step.name == name)
+      return step.result;
+  ADD_FAILURE() << "no step " << name.str();
+  return -1;
+}
+
+} // namespace
+
+// A worked example: M = 48 KiB of f32, then 1 MiB.
+TEST(Example, tile_formula) {
+  PaperTiles small = paperTiles(12288, 128);
+  EXPECT_EQ(small.bc, 24);
+  EXPECT_EQ(small.br, 24);
+  PaperTiles large = paperTiles(262144, 128);
+  EXPECT_EQ(large.bc, 512);
+  EXPECT_EQ(large.br, 128);
+}
+
+TEST(SramFit, PaperFormulaRoundsUp) {
+  EXPECT_EQ(paperTiles(1, 128).bc, 1);
+  EXPECT_EQ(paperTiles(513, 128).bc, 2);
+  EXPECT_EQ(paperTiles(512, 128).bc, 1);
+}
+
+TEST(SramFit, CountsLanesAreQueries) {
+  Schedule s;
+  s.qTile = 90; // four panels of 24, the last one short
+  s.kvTile = 64;
+  s.blockRows = 4;
+  s.blockVectors = 3;
+  AttentionSpec bf16 = spec(16, 8, 128, DType::BF16);
+  bf16.vHeadDim = 64;
+  TileCandidate c = evaluate(s, machine("x86-64-v3"), bf16);
+
+  const LevelUse &registers = level(c, "registers");
+  EXPECT_EQ(registers.total(), 4 * 3 + 3 + 1);
+  EXPECT_EQ(registers.budget, 16);
+  EXPECT_TRUE(registers.fits());
+  EXPECT_TRUE(registers.hard);
+
+  const LevelUse &l1 = level(c, "L1");
+  EXPECT_EQ(part(l1, "Q^T or O^T panel"), 128 * 24 * 4);
+  EXPECT_EQ(part(l1, "S^T panel"), 64 * 24 * 4);
+  EXPECT_EQ(l1.budget, 32 * 1024 * 3 / 4);
+  EXPECT_FALSE(l1.hard);
+
+  const LevelUse &l2 = level(c, "L2");
+  EXPECT_EQ(part(l2, "K and V tile"), 64 * (128 + 64) * 2);
+  EXPECT_EQ(part(l2, "Q^T and O^T"), 96 * (128 + 64) * 4);
+  EXPECT_EQ(part(l2, "S^T panel"), 64 * 24 * 4);
+  EXPECT_EQ(part(l2, "m, l, alpha"), 3 * 96 * 4);
+  EXPECT_EQ(l2.total(), 24576 + 73728 + 6144 + 1152);
+  EXPECT_EQ(l2.budget, 256 * 1024);
+
+  EXPECT_EQ(step(c, "panel"), 24);
+  // 96 rows computed for 45 tokens of 2 heads.
+  EXPECT_NEAR(step(c, "rows computed per row used"), 96.0 / 90, 1e-12);
+  EXPECT_NEAR(step(c, "keys beyond the diagonal"), (45 + 64) / 2048.0, 1e-12);
+}
+
+TEST(SramFit, CountsLanesAreHeadDim) {
+  Schedule s;
+  s.lanes = Schedule::Lanes::HeadDim;
+  s.qTile = 2;
+  s.kvTile = 16;
+  s.heads = 8;
+  s.blockRows = 2;
+  s.blockVectors = 4;
+  s.prefetch = 1;
+  // Rows of 80 values take ten vectors of 8; on AVX-512 five of 16.
+  AttentionSpec narrow = spec(16, 8, 80);
+  TileCandidate c = evaluate(s, machine("x86-64-v3"), narrow);
+  const LevelUse &l1 = level(c, "L1");
+  EXPECT_EQ(part(l1, "Q and O of a head"), 2 * 160 * 4);
+  EXPECT_EQ(part(l1, "S"), 2 * 16 * 4);
+  EXPECT_EQ(part(l1, "K and V of a head"), 16 * 160 * 4);
+  const LevelUse &l2 = level(c, "L2");
+  EXPECT_EQ(part(l2, "Q and O"), 8 * 2 * 160 * 4);
+  EXPECT_EQ(part(l2, "m, l, alpha"), 3 * 8 * 2 * 4);
+  EXPECT_EQ(part(l2, "K and V on their way"), 8 * 16 * 160 * 4);
+  EXPECT_EQ(step(c, "contiguous run"), 8 * 16 * 80 * 4);
+  s.prefetch = 2;
+  c = evaluate(s, machine("x86-64-v3"), narrow);
+  EXPECT_EQ(part(level(c, "L2"), "K and V on their way"), 2 * 8 * 16 * 160 * 4);
+
+  // Head dims are padded to whole vectors in scratch, not in the cache.
+  AttentionSpec odd = spec(16, 8, 70);
+  c = evaluate(s, machine("x86-64-v4"), odd);
+  EXPECT_EQ(part(level(c, "L1"), "Q and O of a head"), 2 * 160 * 4);
+  EXPECT_EQ(part(level(c, "L1"), "K and V of a head"), 16 * 140 * 4);
+}
+
+TEST(SramFit, RunsAreContiguousInHeadMajorBlocksOnly) {
+  Schedule s;
+  s.lanes = Schedule::Lanes::HeadDim;
+  s.qTile = 2;
+  s.kvTile = 16;
+  s.heads = 8;
+  AttentionSpec spec = test::spec(16, 8, 128);
+  auto run = [&] {
+    return step(evaluate(s, machine("x86-64-v3"), spec), "contiguous run");
+  };
+  EXPECT_EQ(run(), 8 * 16 * 128 * 4);
+  s.kvTile = 32; // two blocks: head after head no longer lies together
+  EXPECT_EQ(run(), 16 * 128 * 4);
+  s.kvTile = 16;
+  spec.layout = KvLayout::NHD;
+  EXPECT_EQ(run(), 128 * 4);
+}
+
+// 227 KiB of shared memory, 128 rows of Q, two stages, two bytes, d = 128: 195
+// keys by shared memory; half a register a column for S, a quarter for P, 64
+// for O and 40 others of 240: 181. Whole matrix shapes of the smaller: 176.
+TEST(SramFit, TwoBudgetsOfAGpu) {
+  Schedule s;
+  s.qTile = 128;
+  s.kvTile = 176;
+  s.stages = 2;
+  s.warps = 8;
+  AttentionSpec f16 = spec(32, 8, 128, DType::F16);
+  TileCandidate c = evaluate(s, machine("sm_90a"), f16);
+  EXPECT_EQ(step(c, "keys by shared memory"), 195);
+  EXPECT_EQ(step(c, "keys by registers"), 181);
+  EXPECT_EQ(step(c, "largest legal kv_tile"), 176);
+  EXPECT_TRUE(level(c, "registers").fits());
+  EXPECT_TRUE(level(c, "shared memory").fits());
+  s.kvTile = 192;
+  c = evaluate(s, machine("sm_90a"), f16);
+  EXPECT_FALSE(level(c, "registers").fits());
+  EXPECT_TRUE(level(c, "shared memory").fits());
+  s.kvTile = 208;
+  c = evaluate(s, machine("sm_90a"), f16);
+  EXPECT_FALSE(level(c, "shared memory").fits());
+}
+
+TEST(SramFit, CountsNvidia) {
+  Schedule s;
+  s.qTile = s.kvTile = 64;
+  s.stages = 2;
+  s.warps = 4;
+  TileCandidate c = evaluate(s, machine("sm_80"), spec(16, 8, 64, DType::F16));
+  const LevelUse &shared = level(c, "shared memory");
+  EXPECT_EQ(part(shared, "Q"), 64 * 64 * 2);
+  EXPECT_EQ(part(shared, "K and V"), 2 * 64 * 128 * 2);
+  EXPECT_EQ(shared.total(), 40 * 1024);
+  const LevelUse &registers = level(c, "registers");
+  EXPECT_EQ(part(registers, "S"), 32);
+  EXPECT_EQ(part(registers, "P"), 16);
+  EXPECT_EQ(part(registers, "O"), 32);
+  EXPECT_EQ(registers.total(), 120);
+  EXPECT_EQ(registers.budget, 240);
+}
+
+TEST(SramFit, NonCausalWorkEndsWithAPartTile) {
+  Schedule s;
+  s.qTile = 96;
+  s.kvTile = 64;
+  s.blockRows = 4;
+  s.blockVectors = 3;
+  AttentionSpec full = spec(16, 8, 128);
+  full.causal = false;
+  TileCandidate c = evaluate(s, machine("x86-64-v3"), full);
+  EXPECT_NEAR(step(c, "keys beyond the end"), 64 / 2 / 2048.0, 1e-12);
+  for (const Step &step : c.steps)
+    EXPECT_NE(step.name, "keys beyond the diagonal");
+}
+
+// What is explained is what ranks: the terms of the steps add up to the cost.
+TEST(SramFit, StepsAddUpToTheCost) {
+  Schedule s;
+  s.qTile = 96;
+  s.kvTile = 256;
+  s.blockRows = 8;
+  s.blockVectors = 3;
+  TileCandidate c = evaluate(s, machine("x86-64-v4"), spec(16, 8, 256));
+  double sum = 1;
+  for (const char *term :
+       {"L1 overflow", "L2 overflow", "loads", "register pressure",
+        "K and V from beyond L2", "state update", "keys beyond the diagonal"})
+    sum += step(c, term);
+  EXPECT_NEAR(c.cost, sum * step(c, "rows computed per row used"), 1e-12);
+  EXPECT_EQ(step(c, "cost"), c.cost);
+  EXPECT_GT(step(c, "L1 overflow"), 0);
+  EXPECT_GT(step(c, "L2 overflow"), 0);
+  EXPECT_GT(step(c, "register pressure"), 0);
+  TileCandidate brief =
+      evaluate(s, machine("x86-64-v4"), spec(16, 8, 256), /*explain=*/false);
+  EXPECT_EQ(brief.cost, c.cost);
+  EXPECT_TRUE(brief.steps.empty());
+}
+
+TEST(SramFit, StepsAreReadable) {
+  Step step{"panel",
+            "block_vectors * lanes",
+            {{"block_vectors", 3}, {"lanes", 8}},
+            24,
+            "rows"};
+  EXPECT_EQ(
+      step.str(),
+      "panel: block_vectors * lanes = 24 rows (block_vectors 3, lanes 8)");
+  EXPECT_EQ((Step{"x", "a / b", {{"a", 1}, {"b", 3}}, 1.0 / 3, ""}.str()),
+            "x: a / b = 0.3333 (a 1, b 3)");
+  EXPECT_EQ((Step{"x", "M", {}, 1048576, "B"}.str()), "x: M = 1048576 B");
+}
+
+TEST(SramFit, ReasonIsOneLine) {
+  Schedule s;
+  s.qTile = 96;
+  s.kvTile = 64;
+  s.blockRows = 4;
+  s.blockVectors = 3;
+  EXPECT_EQ(evaluate(s, machine("x86-64-v3"), spec(16, 8, 128)).reason(),
+            "q_tile 96, kv_tile 64: registers 16 of 16, L1 18432 of 24576 B, "
+            "L2 171136 of 262144 B");
+}

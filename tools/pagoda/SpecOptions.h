@@ -1,0 +1,56 @@
+//===- SpecOptions.h - What to compile, from the command line ---*- C++ -*-===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The options that say which kernels a subcommand is about: a model's
+// config.json or shapes one by one, the machine, the schedule.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PAGODA_TOOLS_PAGODA_SPECOPTIONS_H
+#define PAGODA_TOOLS_PAGODA_SPECOPTIONS_H
+
+#include "compiler/Driver.h"
+#include "compiler/import/ModelConfig.h"
+
+#include <optional>
+
+namespace pagoda {
+
+/// Shapes that something other than the options has settled already, a file of
+/// tensors for one. 0: not settled.
+struct KnownShape {
+  std::string source; ///< for messages, for example the file
+  int64_t qHeads = 0;
+  int64_t kvHeads = 0;
+  int64_t headDim = 0;
+  int64_t vHeadDim = 0;
+};
+
+struct Specification {
+  std::vector<AttentionSpec> specs; ///< one per kernel, at least one
+  std::optional<ModelConfig> model; ///< with --config
+  /// Layers of the model that each spec serves; 1 without --config.
+  std::vector<int64_t> layers;
+  CompileOptions compile;
+};
+
+/// Reads --config or the shape options, --target and --schedule. Errors name
+/// the option at fault, its value and what was expected.
+llvm::Expected<Specification> readSpecification(const KnownShape &known = {});
+
+/// An error naming the first shape in which `spec` and `known` differ.
+llvm::Error checkAgainst(const AttentionSpec &spec, const KnownShape &known);
+
+/// "16 q heads, 8 kv heads, head dim 128, block 16 hnd, f32, causal".
+std::string describe(const AttentionSpec &spec);
+
+/// The shape of a kernel for --json.
+llvm::json::Object toJson(const AttentionSpec &spec);
+
+} // namespace pagoda
+
+#endif // PAGODA_TOOLS_PAGODA_SPECOPTIONS_H
