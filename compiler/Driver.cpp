@@ -13,6 +13,7 @@
 #include "compiler/Driver.h"
 #include "compiler/Pipeline.h"
 #include "compiler/emit/Object.h"
+#include "compiler/emit/Ptx.h"
 #include "compiler/import/BuildAttention.h"
 #include "compiler/target/KernelAbi.h"
 #include "dialect/Dialect.h"
@@ -48,7 +49,9 @@ class Compilation {
 public:
   Compilation(const std::vector<AttentionSpec> &specs,
               const CompileOptions &options)
-      : specs(specs), options(options), context(createContext()) {}
+      : specs(specs), options(options),
+        codeMachine(options.emulate ? Machine::host() : options.machine),
+        context(createContext()) {}
 
   Error build();
   Error run(Phase phase);
@@ -80,6 +83,7 @@ private:
 
   const std::vector<AttentionSpec> &specs;
   const CompileOptions &options;
+  const Machine codeMachine; ///< that the code runs on
   std::vector<std::string> names; ///< of the specs' functions
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
@@ -131,20 +135,25 @@ Error Compilation::run(Phase phase) {
                                             "llvm"};
   auto timer = timed(names[int(phase)].str());
   mlir::PassManager passes(context.get(), mlir::ModuleOp::getOperationName());
-  buildPhase(passes, phase, options.machine, options.schedule);
+  if (phase == Phase::Llvm && options.emulate)
+    buildEmulatedLlvm(passes);
+  else
+    buildPhase(passes, phase, options.machine, options.schedule);
   return collect([&] { return succeeded(passes.run(*module)); });
 }
 
 Error Compilation::translate() {
   Expected<std::unique_ptr<TargetMachine>> machine =
-      createTargetMachine(options.machine);
+      createTargetMachine(codeMachine);
   if (!machine)
     return machine.takeError();
   target = std::move(*machine);
   {
     auto timer = timed("translate");
     Expected<std::unique_ptr<Module>> translated =
-        pagoda::translate(*module, llvmContext, *target, options.machine);
+        codeMachine.kind == TargetKind::Nvidia
+            ? translateDevice(*module, llvmContext, *target)
+            : pagoda::translate(*module, llvmContext, *target, codeMachine);
     if (!translated)
       return translated.takeError();
     llvmModule = std::move(*translated);
@@ -194,6 +203,11 @@ std::string Compilation::text() {
 
 Expected<Artifact> pagoda::compile(const std::vector<AttentionSpec> &specs,
                                    const CompileOptions &options) {
+  bool nvidia = options.machine.kind == TargetKind::Nvidia;
+  if (options.emulate && !nvidia)
+    return createStringError("the emulator runs kernels of nvidia targets, "
+                             "got " +
+                             options.machine.name);
   Compilation compilation(specs, options);
   if (Error error = compilation.build())
     return error;
@@ -203,12 +217,13 @@ Expected<Artifact> pagoda::compile(const std::vector<AttentionSpec> &specs,
       return error;
   if (Error error = compilation.translate())
     return error;
-  Expected<std::string> code = compilation.emit(/*assembly=*/false);
+  bool ptx = nvidia && !options.emulate;
+  Expected<std::string> code = compilation.emit(/*assembly=*/ptx);
   if (!code)
     return code.takeError();
   Artifact artifact;
   artifact.target = options.machine.name;
-  artifact.object = std::move(*code);
+  (ptx ? artifact.ptx : artifact.object) = std::move(*code);
   artifact.kernels = compilation.summaries();
   artifact.timings = compilation.timings;
   return artifact;
@@ -217,6 +232,11 @@ Expected<Artifact> pagoda::compile(const std::vector<AttentionSpec> &specs,
 Expected<std::string>
 pagoda::printStage(const std::vector<AttentionSpec> &specs,
                    const CompileOptions &options, Stage stage) {
+  bool nvidia = options.machine.kind == TargetKind::Nvidia;
+  if (stage == (nvidia ? Stage::Asm : Stage::Ptx))
+    return createStringError("stage " + Twine(nvidia ? "asm" : "ptx") +
+                             " does not exist for " + options.machine.name +
+                             ", expected " + (nvidia ? "ptx" : "asm"));
   Compilation compilation(specs, options);
   if (Error error = compilation.build())
     return error;

@@ -42,6 +42,9 @@ struct CompileOptions {
   std::vector<std::string> schedule;
   /// Prefix of the kernels' names.
   std::string name = "attention";
+  /// For an NVIDIA machine: host code for runtime/emulator instead of PTX. The
+  /// entry of such a kernel is `void (*)(const void *args)`, one CUDA thread.
+  bool emulate = false;
 };
 
 /// Wall time of one phase, milliseconds.

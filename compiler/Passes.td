@@ -135,4 +135,68 @@ def CpuExpandMath : Pass<"pagoda-cpu-expand-math"> {
     "::mlir::vector::VectorDialect"];
 }
 
+def NvidiaAssignLayouts : Pass<"pagoda-nvidia-assign-layouts", "::mlir::ModuleOp"> {
+  let summary = "Annotate tile types with #pagoda.fragment";
+  let description = [{
+    In attention kernels the query tile becomes operand `a` of a matrix product,
+    scores, probabilities and o its accumulator `acc`, and m, l and alpha `row`.
+    Merge kernels multiply no matrices: their tiles stay as they are.
+
+    Before: `!pagoda.tile<1x64x64xf32>`
+
+    After: `!pagoda.tile<1x64x64xf32, #pagoda.fragment<acc, warps = 4>>`
+  }];
+}
+
+def NvidiaLowerTiles : Pass<"pagoda-nvidia-lower-tiles", "::mlir::ModuleOp"> {
+  let summary = "Tiled level to NVVM, Ampere style";
+  let description = [{
+    Each `pagoda.kernel` becomes a GPU kernel in one `gpu.module`, op by op, by the
+    emitter of the op and its tiles' layouts: asynchronous copies, ldmatrix and
+    mma.sync m16n8k16. Tiles live in registers, Q, K and V pass through dynamic
+    shared memory. The kernel takes `pagoda_attention_args` by value.
+
+    After:
+
+    ```mlir
+    gpu.module @pagoda_kernels [#nvvm.target<chip = "sm_80", O = 3>] {
+      llvm.mlir.global external @pagoda_shared() {addr_space = 3 : i32} : !llvm.array<0 x i8>
+      llvm.func @k(%args: !llvm.ptr {llvm.byval = !llvm.array<352 x i8>, ...})
+          attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128>} { ... }
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+    "::mlir::scf::SCFDialect", "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect",
+    "::mlir::gpu::GPUDialect"];
+}
+
+def NvidiaExpandMath : Pass<"pagoda-nvidia-expand-math", "::mlir::ModuleOp"> {
+  let summary = "Elementary functions to the hardware's approximations";
+  let description = [{
+    f32 only. exp2, exp, log2, log and tanh by ex2.approx and lg2.approx, division by
+    div.approx; what has an instruction of its own (fma, sqrt, abs, ...) is left.
+    Anything else is an error: there is no library to call.
+
+    Before: `%y = math.exp2 %x : f32`
+
+    After: `%y = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"(%x) : (f32) -> f32`
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect"];
+}
+
+def NvidiaEmulate : Pass<"pagoda-nvidia-emulate", "::mlir::ModuleOp"> {
+  let summary = "NVVM ops to calls of the emulator";
+  let description = [{
+    Kernels leave their `gpu.module` and become functions of the host, run once per
+    CUDA thread; what only a GPU can do becomes a call of runtime/emulator. Loads and
+    stores of global memory are announced, so that the emulator can check them.
+
+    Before: `nvvm.barrier0`
+
+    After: `llvm.call @pagoda_emu_barrier(%op) : (i32) -> ()`
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect"];
+}
+
 #endif // PAGODA_COMPILER_PASSES

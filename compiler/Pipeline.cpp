@@ -12,9 +12,13 @@
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/GPU/GPUToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
@@ -22,11 +26,13 @@ using namespace pagoda;
 
 void pagoda::registerDialects(DialectRegistry &registry) {
   registry.insert<PagodaDialect, arith::ArithDialect, cf::ControlFlowDialect,
-                  func::FuncDialect, LLVM::LLVMDialect, math::MathDialect,
-                  scf::SCFDialect, tensor::TensorDialect,
-                  vector::VectorDialect>();
+                  func::FuncDialect, gpu::GPUDialect, LLVM::LLVMDialect,
+                  math::MathDialect, NVVM::NVVMDialect, scf::SCFDialect,
+                  tensor::TensorDialect, vector::VectorDialect>();
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
+  registerGPUDialectTranslation(registry);
+  registerNVVMDialectTranslation(registry);
 }
 
 static void buildCpuTarget(OpPassManager &passes) {
@@ -47,9 +53,36 @@ static void buildCpuLlvm(OpPassManager &passes) {
   passes.addPass(createReconcileUnrealizedCastsPass());
 }
 
+static void buildNvidiaTarget(OpPassManager &passes) {
+  passes.addPass(createNvidiaAssignLayouts());
+  passes.addPass(createNvidiaLowerTiles());
+  passes.addPass(createNvidiaExpandMath());
+  passes.addPass(createCanonicalizerPass());
+  passes.addPass(createCSEPass());
+}
+
+static void buildNvidiaLlvm(OpPassManager &passes) {
+  passes.addPass(createSCFToControlFlowPass());
+  passes.addPass(createConvertMathToLLVMPass());
+  passes.addPass(createArithToLLVMConversionPass());
+  passes.addPass(createConvertControlFlowToLLVMPass());
+  passes.addPass(createConvertNVVMToLLVMPass());
+  passes.addPass(createReconcileUnrealizedCastsPass());
+}
+
+void pagoda::buildEmulatedLlvm(OpPassManager &passes) {
+  passes.addPass(createNvidiaEmulate());
+  passes.addPass(createSCFToControlFlowPass());
+  passes.addPass(createConvertMathToLLVMPass());
+  passes.addPass(createArithToLLVMConversionPass());
+  passes.addPass(createConvertControlFlowToLLVMPass());
+  passes.addPass(createReconcileUnrealizedCastsPass());
+}
+
 void pagoda::buildPhase(OpPassManager &passes, Phase phase,
                         const Machine &machine,
                         ArrayRef<std::string> scheduleOverrides) {
+  bool nvidia = machine.kind == TargetKind::Nvidia;
   switch (phase) {
   case Phase::Attention: {
     passes.addPass(createExpandFeatures());
@@ -67,8 +100,8 @@ void pagoda::buildPhase(OpPassManager &passes, Phase phase,
     return;
   }
   case Phase::Target:
-    return buildCpuTarget(passes);
+    return nvidia ? buildNvidiaTarget(passes) : buildCpuTarget(passes);
   case Phase::Llvm:
-    return buildCpuLlvm(passes);
+    return nvidia ? buildNvidiaLlvm(passes) : buildCpuLlvm(passes);
   }
 }

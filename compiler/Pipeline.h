@@ -37,6 +37,9 @@ void buildPhase(mlir::OpPassManager &passes, Phase phase,
                 const Machine &machine,
                 llvm::ArrayRef<std::string> scheduleOverrides);
 
+/// Phase::Llvm of an NVIDIA machine's kernels for the emulator: host code.
+void buildEmulatedLlvm(mlir::OpPassManager &passes);
+
 } // namespace pagoda
 
 #endif // PAGODA_COMPILER_PIPELINE_H

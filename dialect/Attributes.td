@@ -80,8 +80,9 @@ def Pagoda_ScheduleAttr : Pagoda_Attr<"Schedule", "schedule"> {
     - `heads`: KV heads per work item.
     - `block_rows` x `block_vectors`: the register block of the inner loops
       (CPU): broadcast rows by vectors.
-    - `prefetch`: how many KV tiles ahead the cache rows named by the block
-      table are prefetched; 0 means none (CPU).
+    - `prefetch`: how many heads ahead rows of V are prefetched, through the block
+      table, while keys are read; heads of the next tile follow those of this one;
+      0 means none (CPU, lanes = head_dim).
     - `stages`, `warps`: depth of the KV pipeline, warps per block (GPU).
 
     Example:

@@ -129,7 +129,7 @@ def Pagoda_ArgOp : Pagoda_Op<"arg", [Pure]> {
 def Pagoda_LoadQOp : Pagoda_Op<"load_q"> {
   let summary = "The query tile of an item, through the row map";
   let description = [{
-    Rows beyond the item's are 0.
+    Rows beyond the item's hold anything that is finite; they are never stored.
 
     Example: `%q = pagoda.load_q %a, %w : !pagoda.tile<1x96x128xf32>`
   }];

@@ -34,6 +34,7 @@ struct Settings {
   int threads = 1;
   double cacheGb = 1.1; ///< of decode, rotated
   std::string table;    ///< Markdown file to write
+  limits::Timer timer = limits::Timer::Wall;
   CompileOptions compile;
 };
 
@@ -46,14 +47,18 @@ double median(std::vector<double> values) {
 /// Times steps in turn over the configuration's sequences. `limit` measures the
 /// machine, in units per second; `work` is the units of one step.
 template <typename Limit>
-void timeSteps(benchmark::State &state, Setup &setup, double work,
-               int64_t sampledRows, Limit limit) {
-  setup.step(0); // warms code, plan and scratch, not the cache
+void timeSteps(benchmark::State &state, Setup &setup, limits::Timer timer,
+               double work, int64_t sampledRows, Limit limit) {
+  setup.plan(0); // warms code, plan and scratch, not the cache
+  setup.run();
   double before = limit();
   std::vector<double> seconds;
   int64_t index = 1;
   for (auto _ : state) {
-    double elapsed = setup.step(index++);
+    setup.plan(index++);
+    double start = limits::now(timer);
+    setup.run();
+    double elapsed = limits::now(timer) - start;
     state.SetIterationTime(elapsed);
     seconds.push_back(elapsed);
   }
@@ -73,21 +78,22 @@ std::string describe(const AttentionSpec &spec) {
 }
 
 void prefill(benchmark::State &state, const Config &config,
-             const CompileOptions &options) {
-  Setup setup(config, options);
+             const Settings &settings) {
+  Setup setup(config, settings.compile);
   state.SetLabel("GFLOP/s; " + describe(config.spec));
-  timeSteps(state, setup, setup.flops(), 96,
-            [&] { return 1e9 * limits::fmaPeak(config.threads, 0.2); });
+  timeSteps(state, setup, settings.timer, setup.flops(), 96, [&] {
+    return 1e9 * limits::fmaPeak(config.threads, 0.2, settings.timer);
+  });
 }
 
 void decode(benchmark::State &state, const Config &config,
-            const CompileOptions &options) {
-  Setup setup(config, options);
+            const Settings &settings) {
+  Setup setup(config, settings.compile);
   char text[96];
   std::snprintf(text, sizeof(text), ", cache %.2f GB, %.0f%% in huge pages",
                 double(setup.pool().bytes()) / 1e9, 100 * hugePageShare());
   state.SetLabel("GB/s; " + describe(config.spec) + text);
-  timeSteps(state, setup, setup.bytes(), 16, [&] {
+  timeSteps(state, setup, settings.timer, setup.bytes(), 16, [&] {
     return 1e9 * limits::readBandwidth(setup.pool().data(),
                                        setup.pool().bytes(), config.threads,
                                        0.5);
@@ -98,15 +104,14 @@ void registerAll(const Settings &settings) {
   auto add = [&](Config config, auto function) {
     config.threads = settings.threads;
     config.name += "/threads:" + std::to_string(settings.threads);
-    benchmark::RegisterBenchmark(
-        config.name.c_str(),
-        [=, options = settings.compile](benchmark::State &state) {
-          try {
-            function(state, config, options);
-          } catch (const std::exception &error) {
-            state.SkipWithError(error.what());
-          }
-        })
+    benchmark::RegisterBenchmark(config.name.c_str(),
+                                 [=](benchmark::State &state) {
+                                   try {
+                                     function(state, config, settings);
+                                   } catch (const std::exception &error) {
+                                     state.SkipWithError(error.what());
+                                   }
+                                 })
         ->UseManualTime()
         ->Unit(benchmark::kMillisecond)
         ->MinTime(1.5);
@@ -131,6 +136,8 @@ void registerAll(const Settings &settings) {
 /// Prints as usual and keeps the rows for a table.
 class TableReporter : public benchmark::ConsoleReporter {
 public:
+  TableReporter() : ConsoleReporter(OO_Tabular) {}
+
   void ReportRuns(const std::vector<Run> &runs) override {
     ConsoleReporter::ReportRuns(runs);
     for (const Run &run : runs) {
@@ -146,8 +153,8 @@ public:
       char text[512];
       std::snprintf(text, sizeof(text),
                     "| %s | %s | %.1f | %.1f | %.0f%% | %s |\n",
-                    run.benchmark_name().c_str(), unit.c_str(), counter("rate"),
-                    counter("limit"), counter("percent"),
+                    run.run_name.function_name.c_str(), unit.c_str(),
+                    counter("rate"), counter("limit"), counter("percent"),
                     run.report_label.size() > unit.size() + 2
                         ? run.report_label.c_str() + unit.size() + 2
                         : "");
@@ -182,6 +189,8 @@ bool parse(int &argc, char **argv, Settings &settings) {
       settings.cacheGb = std::atof(gb->c_str());
     } else if (auto table = option("--table", i, argc, argv)) {
       settings.table = *table;
+    } else if (!std::strcmp(argv[i], "--cpu-time")) {
+      settings.timer = limits::Timer::ThreadCpu;
     } else if (auto entry = option("--schedule", i, argc, argv)) {
       settings.compile.schedule.push_back(*entry);
     } else if (auto name = option("--machine", i, argc, argv)) {
@@ -200,12 +209,16 @@ bool parse(int &argc, char **argv, Settings &settings) {
     std::cerr << "--threads and --cache-gb: expected numbers greater than 0\n";
     return false;
   }
+  if (settings.timer == limits::Timer::ThreadCpu && settings.threads != 1) {
+    std::cerr << "--cpu-time: expected --threads=1\n";
+    return false;
+  }
   return true;
 }
 
 void printHelp() {
   std::cout << "pagoda-bench [--threads=N] [--cache-gb=X] [--table=FILE.md] "
-               "[--schedule=key=value]... [--machine=NAME]\n"
+               "[--cpu-time] [--schedule=key=value]... [--machine=NAME]\n"
                "  and the options of Google Benchmark:\n";
   benchmark::PrintDefaultHelp();
 }

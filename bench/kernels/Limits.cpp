@@ -15,9 +15,8 @@
 
 #include <algorithm>
 #include <barrier>
-#include <chrono>
 #include <cstdint>
-#include <cstring>
+#include <ctime>
 #include <functional>
 #include <thread>
 #include <vector>
@@ -30,12 +29,6 @@ namespace pagoda::limits {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double secondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 double median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + values.size() / 2,
                    values.end());
@@ -43,15 +36,21 @@ double median(std::vector<double> values) {
 }
 
 /// Runs body(thread) on `threads` threads that start together; returns the
-/// seconds from the common start to the last end.
-double runTogether(int threads, const std::function<void(int)> &body) {
+/// seconds from the first start to the last end.
+double runTogether(int threads, Timer timer,
+                   const std::function<void(int)> &body) {
+  if (threads == 1) {
+    double start = now(timer);
+    body(0);
+    return now(timer) - start;
+  }
   std::barrier start(threads);
-  std::vector<Clock::time_point> begins(threads), ends(threads);
+  std::vector<double> begins(threads), ends(threads);
   auto run = [&](int thread) {
     start.arrive_and_wait();
-    begins[thread] = Clock::now();
+    begins[thread] = now(Timer::Wall);
     body(thread);
-    ends[thread] = Clock::now();
+    ends[thread] = now(Timer::Wall);
   };
   std::vector<std::thread> workers;
   for (int t = 1; t < threads; ++t)
@@ -59,10 +58,8 @@ double runTogether(int threads, const std::function<void(int)> &body) {
   run(0);
   for (std::thread &worker : workers)
     worker.join();
-  return std::chrono::duration<double>(
-             *std::max_element(ends.begin(), ends.end()) -
-             *std::min_element(begins.begin(), begins.end()))
-      .count();
+  return *std::max_element(ends.begin(), ends.end()) -
+         *std::min_element(begins.begin(), begins.end());
 }
 
 //===----------------------------------------------------------------------===//
@@ -176,6 +173,13 @@ volatile float fmaSink;
 
 } // namespace
 
+double now(Timer timer) {
+  timespec time;
+  clock_gettime(
+      timer == Timer::Wall ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID, &time);
+  return double(time.tv_sec) + double(time.tv_nsec) * 1e-9;
+}
+
 int widestVector() {
 #ifdef PAGODA_TARGET
   if (__builtin_cpu_supports("avx512f"))
@@ -186,7 +190,7 @@ int widestVector() {
   return 128;
 }
 
-double fmaPeak(int threads, double seconds, int vectorBits) {
+double fmaPeak(int threads, double seconds, Timer timer, int vectorBits) {
   if (vectorBits == 0)
     vectorBits = widestVector();
   FmaFn loop = fmaFor(vectorBits);
@@ -195,23 +199,23 @@ double fmaPeak(int threads, double seconds, int vectorBits) {
 
   // A short run finds the clock rate (and wakes the vector units up).
   int64_t rounds = 200000;
-  Clock::time_point start = Clock::now();
+  double start = now(timer);
   fmaSink = loop(rounds, factors);
   constexpr int Samples = 7;
   rounds = std::max<int64_t>(
-      int64_t(double(rounds) * seconds / Samples / secondsSince(start)), 1000);
+      int64_t(double(rounds) * seconds / Samples / (now(timer) - start)), 1000);
 
   std::vector<double> rates;
   for (int sample = 0; sample < Samples; ++sample) {
-    double elapsed =
-        runTogether(threads, [&](int) { fmaSink = loop(rounds, factors); });
+    double elapsed = runTogether(threads, timer,
+                                 [&](int) { fmaSink = loop(rounds, factors); });
     rates.push_back(flopsPerRound * double(rounds) * threads / elapsed / 1e9);
   }
   return median(rates);
 }
 
 double readBandwidth(const void *data, size_t bytes, int threads,
-                     double seconds) {
+                     double seconds, Timer timer) {
   ReadFn loop = readFor(widestVector());
   const char *base = static_cast<const char *>(data);
   // Whole steps of the widest loop for each thread; the rest is not counted.
@@ -219,13 +223,13 @@ double readBandwidth(const void *data, size_t bytes, int threads,
   if (part == 0)
     return 0;
   std::vector<double> rates;
-  Clock::time_point start = Clock::now();
+  double start = now(timer);
   do {
-    double elapsed = runTogether(threads, [&](int thread) {
+    double elapsed = runTogether(threads, timer, [&](int thread) {
       readSink = loop(base + thread * part, part);
     });
     rates.push_back(double(part * threads) / elapsed / 1e9);
-  } while (rates.size() < 3 || secondsSince(start) < seconds);
+  } while (rates.size() < 3 || now(timer) - start < seconds);
   return median(rates);
 }
 

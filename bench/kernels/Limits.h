@@ -18,6 +18,18 @@
 
 namespace pagoda::limits {
 
+/// Which clock times the work.
+enum class Timer {
+  Wall,
+  /// CPU time of the calling thread, for one thread only: does not count the
+  /// time that other processes take on a busy machine. It does not undo what
+  /// they do to caches and memory.
+  ThreadCpu,
+};
+
+/// Seconds since some point in the past.
+double now(Timer timer);
+
 /// Bits of the widest vector whose fused multiply-add this CPU has and this
 /// file knows: 512, 256, or 128 (the compiler's baseline).
 int widestVector();
@@ -26,14 +38,15 @@ int widestVector();
 /// independent accumulators in registers, no memory. The median of several
 /// rounds that take about `seconds` altogether. `vectorBits` is 128, 256 or
 /// 512, at most widestVector(); 0 measures the widest.
-double fmaPeak(int threads, double seconds, int vectorBits = 0);
+double fmaPeak(int threads, double seconds, Timer timer = Timer::Wall,
+               int vectorBits = 0);
 
 /// Bandwidth in GB/s (10^9 bytes) of `threads` threads that read `bytes` bytes
 /// at `data` in order, a contiguous part each. The median over whole passes,
 /// at least three, that take about `seconds` altogether. Data much larger than
 /// the last-level cache measures memory.
 double readBandwidth(const void *data, size_t bytes, int threads,
-                     double seconds);
+                     double seconds, Timer timer = Timer::Wall);
 
 } // namespace pagoda::limits
 

@@ -14,8 +14,10 @@
 #include "tests/reference/Compare.h"
 #include "tools/pagoda/Workload.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <stdexcept>
 
 namespace pagoda::bench {
 
@@ -89,11 +91,12 @@ Setup::Setup(const Config &theConfig, const CompileOptions &options)
   args.lse_token_stride = spec.qHeads;
 }
 
-double Setup::step(int64_t index) {
+void Setup::plan(int64_t index) {
   last = index % config.sequences;
   engine->plan({ids[last]}, {int32_t(config.qLen)});
-  return engine->run(0, args);
 }
+
+void Setup::run() { engine->run(0, args); }
 
 std::string Setup::checkSampled(int64_t rows) const {
   const AttentionSpec &spec = config.spec;

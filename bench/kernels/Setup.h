@@ -41,9 +41,10 @@ public:
   /// Compiles and fills; errors of compiler and runtime are thrown.
   Setup(const Config &config, const CompileOptions &options);
 
-  /// Plans and runs the step of sequence `index`; returns the seconds of the
-  /// run alone.
-  double step(int64_t index);
+  /// Plans the step of sequence `index`.
+  void plan(int64_t index);
+  /// Runs the planned step.
+  void run();
 
   /// Compares `rows` output rows (token, head) of the last step, spread evenly,
   /// with the oracle. Empty when all are within their bounds.

@@ -14,7 +14,6 @@
 #include "compiler/import/JsonText.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/raw_ostream.h"
 
 #include <cmath>
 
@@ -43,29 +42,52 @@ const StringRef spellings[][7] = {
 // Other keys that are read here or often stand beside them: none of these is a
 // misspelling of another.
 const StringRef otherKeys[] = {
-    "head_dim",                "kv_channels",
-    "attention_head_dim",      "layers_block_type",
-    "max_position_embeddings", "n_positions",
-    "max_seq_len",             "seq_length",
-    "max_sequence_length",     "model_max_length",
-    "n_ctx",                   "v_head_dim",
-    "qk_nope_head_dim",        "qk_rope_head_dim",
-    "qk_head_dim",             "kv_lora_rank",
-    "q_lora_rank",             "o_lora_rank",
-    "sliding_window",          "sliding_window_size",
-    "use_sliding_window",      "max_window_layers",
-    "rope_scaling",            "rope_parameters",
-    "rope_local_base_freq",    "rope_local_theta",
-    "layer_types",             "mlp_layer_types",
-    "attn_layer_period",       "attn_layer_offset",
-    "expert_layer_period",     "expert_layer_offset",
-    "attn_layer_indices",      "block_types",
-    "no_rope_layers",          "no_rope_layer_interval",
-    "rotary_dim",              "num_layers_to_keep",
-    "n_heads_in_group",        "n_experts",
-    "model_type",              "architectures",
-    "num_expert_layers",       "num_experts",
-    "attention_multiplier",    "attention_chunk_size",
+    "head_dim",
+    "kv_channels",
+    "attention_head_dim",
+    "layers_block_type",
+    "max_position_embeddings",
+    "n_positions",
+    "max_seq_len",
+    "seq_length",
+    "max_sequence_length",
+    "model_max_length",
+    "n_ctx",
+    "v_head_dim",
+    "qk_nope_head_dim",
+    "qk_rope_head_dim",
+    "qk_head_dim",
+    "kv_lora_rank",
+    "q_lora_rank",
+    "o_lora_rank",
+    "sliding_window",
+    "sliding_window_size",
+    "use_sliding_window",
+    "max_window_layers",
+    "rope_scaling",
+    "rope_parameters",
+    "rope_local_base_freq",
+    "rope_local_theta",
+    "layer_types",
+    "mlp_layer_types",
+    "attn_layer_period",
+    "attn_layer_offset",
+    "expert_layer_period",
+    "expert_layer_offset",
+    "attn_layer_indices",
+    "block_types",
+    "no_rope_layers",
+    "no_rope_layer_interval",
+    "rotary_dim",
+    "num_layers_to_keep",
+    "n_heads_in_group",
+    "n_experts",
+    "model_type",
+    "architectures",
+    "num_expert_layers",
+    "num_experts",
+    "attention_multiplier",
+    "attention_chunk_size",
     "original_max_position_embeddings",
 };
 
@@ -78,9 +100,8 @@ ArrayRef<StringRef> spellingsOf(const StringRef &key) {
 
 bool isKnownKey(StringRef key) {
   return is_contained(otherKeys, key) ||
-         any_of(spellings, [&](const auto &row) {
-           return is_contained(row, key);
-         });
+         any_of(spellings,
+                [&](const auto &row) { return is_contained(row, key); });
 }
 
 /// Whether somebody who wrote `written` meant `meant`. Short keys are too close
@@ -139,7 +160,8 @@ void ImportLog::note(const Twine &text) {
 StringRef nearestSpelling(StringRef word, ArrayRef<StringRef> known) {
   StringRef best;
   unsigned bestDistance =
-      std::min<unsigned>(std::max<size_t>(2, word.size() / 3), word.size() / 2) +
+      std::min<unsigned>(std::max<size_t>(2, word.size() / 3),
+                         word.size() / 2) +
       1;
   for (StringRef candidate : known) {
     unsigned distance = word.edit_distance(candidate, true, bestDistance);
@@ -167,13 +189,12 @@ const json::Value *ConfigReader::find(StringRef key) {
       found = value;
       foundAs = spelling;
     } else if (value->kind() != json::Value::Null && *value != *found) {
-      log->fail(fieldName(spelling), "is " + describeJson(*value) + ", but " +
-                                        foundAs + " is " +
-                                        describeJson(*found) +
-                                        ", expected one value for both");
+      log->fail(fieldName(spelling),
+                "is " + describeJson(*value) + ", but " + foundAs + " is " +
+                    describeJson(*found) + ", expected one value for both");
     }
   }
-  if (found)
+  if (found || !log->absent.insert(fieldName(key)).second)
     return found;
   for (const auto &entry : *object) {
     StringRef written = entry.first;
@@ -182,7 +203,7 @@ const json::Value *ConfigReader::find(StringRef key) {
     for (StringRef spelling : spellingsOf(key))
       if (written != spelling && looksLike(written, spelling)) {
         log->fail(fieldName(written),
-                 "unknown key, did you mean \"" + spelling + "\"");
+                  "unknown key, did you mean \"" + spelling + "\"");
         return nullptr;
       }
   }
@@ -211,9 +232,7 @@ void ConfigReader::tookDefault(StringRef field, const json::Value &value,
   if (any_of(log->defaults,
              [&](const DefaultTaken &d) { return d.field == name; }))
     return;
-  std::string text;
-  raw_string_ostream(text) << value;
-  log->defaults.push_back({std::move(name), std::move(text), reason.str()});
+  log->defaults.push_back({std::move(name), quoteJson(value), reason.str()});
 }
 
 void ConfigReader::fail(StringRef key, const Twine &what) {
@@ -343,8 +362,8 @@ std::optional<std::vector<T>> ConfigReader::maybeArray(StringRef key,
   return out;
 }
 
-std::optional<std::vector<int64_t>> ConfigReader::maybeIntegers(StringRef key,
-                                                                IntRange range) {
+std::optional<std::vector<int64_t>>
+ConfigReader::maybeIntegers(StringRef key, IntRange range) {
   return maybeArray<int64_t>(key, inRange(range), [&](const json::Value &v) {
     return asInteger(v, range);
   });
@@ -357,7 +376,8 @@ std::optional<std::vector<double>> ConfigReader::maybeNumbers(StringRef key,
   });
 }
 
-std::optional<std::vector<std::string>> ConfigReader::maybeStrings(StringRef key) {
+std::optional<std::vector<std::string>>
+ConfigReader::maybeStrings(StringRef key) {
   return maybeArray<std::string>(key, "a string", [](const json::Value &v) {
     std::optional<StringRef> string = v.getAsString();
     return string ? std::optional(string->str()) : std::nullopt;

@@ -7,10 +7,12 @@
 //
 // One place that turns keys into checked values: it knows every spelling of a
 // key, takes the model family's default where a key is absent and writes that
-// down, and words the diagnostics. What a key means is the business of the rules.
+// down, and words the diagnostics. What a key means is the business of the
+// rules.
 //
-// The first fault is kept and every later look-up returns the least legal value,
-// so that rules read as a list of facts; whoever runs them asks failed() after.
+// The first fault is kept and every later look-up returns the least legal
+// value, so that rules read as a list of facts; whoever runs them asks failed()
+// after.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,18 +22,22 @@
 #include "compiler/import/ModelConfig.h"
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringSet.h"
 
 #include <limits>
 
 namespace pagoda {
 
-/// What one import has found out so far; shared by the readers of all objects of
-/// one file.
+/// What one import has found out so far; shared by the readers of all objects
+/// of one file.
 struct ImportLog {
   std::string fileName;
   std::string fault; ///< the first diagnostic; empty: none
   std::vector<DefaultTaken> defaults;
   std::vector<std::string> notes;
+  /// Fields that are absent and were not misspelt either: rules ask again for
+  /// every layer.
+  llvm::StringSet<> absent;
 
   /// Keeps the first fault: `<file>: <field>: <what>`.
   void fail(llvm::StringRef field, const llvm::Twine &what);
@@ -45,7 +51,7 @@ struct IntRange {
 };
 
 // What no published model comes near; beyond it a file is damaged.
-inline constexpr IntRange layerRange{1, 10000};
+inline constexpr IntRange layerRange{1, 4096};
 inline constexpr IntRange headRange{1, 65536};
 inline constexpr IntRange headDimRange{1, 8192};
 inline constexpr IntRange widthRange{1, 1 << 24};
@@ -53,17 +59,17 @@ inline constexpr IntRange positionRange{1, std::numeric_limits<int32_t>::max()};
 
 class ConfigReader {
 public:
-  /// Reads `object`, which lies under the key path `path` ("" for the whole file).
-  /// `classDefaults`: what the configuration class `className` holds for keys that
-  /// are absent; may be null.
+  /// Reads `object`, which lies under the key path `path` ("" for the whole
+  /// file). `classDefaults`: what the configuration class `className` holds for
+  /// keys that are absent; may be null.
   ConfigReader(const llvm::json::Object &object, std::string path,
                const llvm::json::Object *classDefaults, std::string className,
                ImportLog &log)
       : object(&object), path(std::move(path)), classDefaults(classDefaults),
         className(std::move(className)), log(&log) {}
 
-  /// The value under any spelling of `key`; null if none is there. Two spellings
-  /// that disagree are a fault, and so is a misspelt key.
+  /// The value under any spelling of `key`; null if none is there. Two
+  /// spellings that disagree are a fault, and so is a misspelt key.
   const llvm::json::Value *find(llvm::StringRef key);
 
   /// Whether `key` is there, and not null.
@@ -102,8 +108,8 @@ public:
 
   /// A fault at `key`, spelt as this file spells it.
   void fail(llvm::StringRef key, const llvm::Twine &what);
-  /// A fault at `key`: the value found there (or that it is missing), and what was
-  /// expected.
+  /// A fault at `key`: the value found there (or that it is missing), and what
+  /// was expected.
   void failExpected(llvm::StringRef key, const llvm::Twine &expected);
   bool failed() const { return !log->fault.empty(); }
 
@@ -119,9 +125,8 @@ private:
   const llvm::json::Value *required(llvm::StringRef key,
                                     const llvm::Twine &expected);
   template <typename T, typename Convert>
-  std::optional<std::vector<T>> maybeArray(llvm::StringRef key,
-                                           const llvm::Twine &expected,
-                                           Convert convert);
+  std::optional<std::vector<T>>
+  maybeArray(llvm::StringRef key, const llvm::Twine &expected, Convert convert);
 
   const llvm::json::Object *object;
   std::string path;

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One row per family. Defaults are those of the configuration classes in Hugging
-// Face transformers, or of the class that a model's own repository ships.
+// One row per family. Defaults are those of the configuration classes in
+// Hugging Face transformers, or of the class that a model's own repository
+// ships.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,8 +25,10 @@ constexpr StringLiteral llamaSize =
 const Family table[] = {
     // Llama and what kept its shape.
     {.name = "llama",
-     .modelTypes = "llama code_llama yi Yi xverse orion aquila skywork internlm "
-                   "internlm2 deepseek minicpm",
+     .modelTypes =
+         "llama code_llama yi Yi xverse orion aquila skywork internlm "
+         "internlm2 deepseek minicpm aria_text "
+         "bailing_moe bailing_moe_v2",
      .defaults = llamaSize},
     {.name = "llama",
      .modelTypes = "arcee chameleon",
@@ -110,11 +113,12 @@ const Family table[] = {
     {.name = "qwen",
      .modelTypes = "qwen",
      .defaults = R"({"max_position_embeddings":8192,"rope_theta":10000.0})",
-     .note = "use_dynamic_ntk and use_logn_attn change q and k past seq_length, "
-             "before attention"},
+     .note =
+         "use_dynamic_ntk and use_logn_attn change q and k past seq_length, "
+         "before attention"},
     {.name = "qwen2",
      .modelTypes = "qwen2 qwen2_vl qwen2_vl_text qwen2_5_vl qwen2_5_vl_text "
-                   "qwen2_5_omni_text",
+                   "qwen2_5_omni_text mimo",
      .defaults = R"({"num_hidden_layers":32,"num_attention_heads":32,
          "hidden_size":4096,"num_key_value_heads":32,"sliding_window":4096,
          "use_sliding_window":false,"max_window_layers":28,
@@ -361,8 +365,7 @@ const Family table[] = {
      .rope = interleavedRope},
     {.name = "glm4_moe",
      .modelTypes = "glm4_moe glm4v_moe_text",
-     .defaults = R"({"num_hidden_layers":46,"num_attention_heads":96,
-         "hidden_size":4096,"num_key_value_heads":8,
+     .defaults = R"({"num_key_value_heads":8,
          "partial_rotary_factor":0.5,"max_position_embeddings":131072,
          "rope_theta":10000.0})"},
 

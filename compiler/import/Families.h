@@ -7,8 +7,9 @@
 //
 // A family is a row of a table: the `model_type`s it serves, what its
 // configuration class holds for absent keys, and one rule per question (which
-// kind is each layer, how many heads of what size, which scale, which rotation).
-// A new family is a new row; a new rule is a function beside the others.
+// kind is each layer, how many heads of what size, which scale, which
+// rotation). A new family is a new row; a new rule is a function beside the
+// others.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,8 +47,9 @@ using ScaleRule = double (*)(ImportContext &, const LayerShape &);
 using RopeRule = RopeConfig (*)(ImportContext &, llvm::StringRef type,
                                 const LayerShape &);
 
-// Rules for layers (LayerRules.cpp). All but fullLayers obey `layer_types` where
-// the file has it; fullLayers does, too, since many newer classes read that key.
+// Rules for layers (LayerRules.cpp). All but fullLayers obey `layer_types`
+// where the file has it; fullLayers does, too, since many newer classes read
+// that key.
 std::vector<std::string> fullLayers(ImportContext &);
 std::vector<std::string> windowedLayers(ImportContext &);
 std::vector<std::string> windowFromMaxWindowLayers(ImportContext &);
@@ -88,12 +90,15 @@ std::vector<int64_t> sharedKvSources(ImportContext &,
 // Rules for heads (HeadRules.cpp).
 LayerShape groupedHeads(ImportContext &, llvm::StringRef type, int64_t layer);
 LayerShape falconHeads(ImportContext &, llvm::StringRef type, int64_t layer);
-LayerShape multiQueryHeads(ImportContext &, llvm::StringRef type, int64_t layer);
+LayerShape multiQueryHeads(ImportContext &, llvm::StringRef type,
+                           int64_t layer);
 LayerShape chatGlmHeads(ImportContext &, llvm::StringRef type, int64_t layer);
-LayerShape attnConfigHeads(ImportContext &, llvm::StringRef type, int64_t layer);
+LayerShape attnConfigHeads(ImportContext &, llvm::StringRef type,
+                           int64_t layer);
 LayerShape latentHeads(ImportContext &, llvm::StringRef type, int64_t layer);
 LayerShape perLayerHeads(ImportContext &, llvm::StringRef type, int64_t layer);
-LayerShape blockConfigHeads(ImportContext &, llvm::StringRef type, int64_t layer);
+LayerShape blockConfigHeads(ImportContext &, llvm::StringRef type,
+                            int64_t layer);
 LayerShape attentionHeadDimHeads(ImportContext &, llvm::StringRef type,
                                  int64_t layer);
 
@@ -113,7 +118,8 @@ RopeConfig noRope(ImportContext &, llvm::StringRef type, const LayerShape &);
 RopeConfig neoxRope(ImportContext &, llvm::StringRef type, const LayerShape &);
 RopeConfig interleavedRope(ImportContext &, llvm::StringRef type,
                            const LayerShape &);
-RopeConfig latentRope(ImportContext &, llvm::StringRef type, const LayerShape &);
+RopeConfig latentRope(ImportContext &, llvm::StringRef type,
+                      const LayerShape &);
 RopeConfig latentNeoxRope(ImportContext &, llvm::StringRef type,
                           const LayerShape &);
 RopeConfig localThetaRope(ImportContext &, llvm::StringRef type,
@@ -124,7 +130,8 @@ RopeConfig windowOnlyRope(ImportContext &, llvm::StringRef type,
                           const LayerShape &);
 RopeConfig windowOnlyNeoxRope(ImportContext &, llvm::StringRef type,
                               const LayerShape &);
-RopeConfig chatGlmRope(ImportContext &, llvm::StringRef type, const LayerShape &);
+RopeConfig chatGlmRope(ImportContext &, llvm::StringRef type,
+                       const LayerShape &);
 RopeConfig positionTypeRope(ImportContext &, llvm::StringRef type,
                             const LayerShape &);
 RopeConfig attnConfigRope(ImportContext &, llvm::StringRef type,
@@ -139,8 +146,8 @@ struct Family {
   llvm::StringLiteral name;
   /// Values of `model_type`, separated by spaces.
   llvm::StringLiteral modelTypes;
-  /// A JSON object: what the configuration class holds for absent keys. Keys that
-  /// it derives from others (one KV head per query head, head_dim from
+  /// A JSON object: what the configuration class holds for absent keys. Keys
+  /// that it derives from others (one KV head per query head, head_dim from
   /// hidden_size) are not in it.
   llvm::StringLiteral defaults = "{}";
   LayerTypesRule layerTypes = fullLayers;
@@ -174,10 +181,11 @@ llvm::StringRef wrappedModelType(llvm::StringRef modelType);
 /// Positions that the model was made for; 0: the file sets no limit.
 int64_t positionLimit(ImportContext &);
 
-/// ALiBi slopes for `heads` heads, as released models compute them: for a power of
-/// two n, head h (from 0) gets 2^(-maxBias * (h + 1) / n). Other counts take the
-/// slopes of the next lower power of two n, and then every second slope of 2n.
-/// `maxBias` is 8 in the paper (Press et al., "Train Short, Test Long", 2022).
+/// ALiBi slopes for `heads` heads, as released models compute them: for a power
+/// of two n, head h (from 0) gets 2^(-maxBias * (h + 1) / n). Other counts take
+/// the slopes of the next lower power of two n, and then every second slope of
+/// 2n. `maxBias` is 8 in the paper (Press et al., "Train Short, Test Long",
+/// 2022).
 std::vector<float> alibiSlopes(int64_t heads, double maxBias = 8);
 
 /// ALiBi slopes of the model, one per query head; empty: it has none.

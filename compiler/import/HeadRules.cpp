@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The rules for the heads of a layer, for the softmax scale and for ALiBi slopes.
+// The rules for the heads of a layer, for the softmax scale and for ALiBi
+// slopes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,6 +53,10 @@ int64_t dimOfHidden(ImportContext &c, StringRef key, int64_t times = 1) {
 }
 
 int64_t headDim(ImportContext &c, StringRef key = "head_dim") {
+  // Another name in files of hunyuan and nemotron_h, which may carry both.
+  if (key == "head_dim" && !c.config.find(key))
+    if (c.config.has("attention_head_dim"))
+      return c.config.integer("attention_head_dim", headDimRange);
   if (auto dim = c.config.maybeInteger(key, headDimRange))
     return *dim;
   return dimOfHidden(c, key);
@@ -85,8 +90,8 @@ LayerShape groupedHeads(ImportContext &c, StringRef, int64_t) {
 
 LayerShape falconHeads(ImportContext &c, StringRef, int64_t) {
   int64_t q = queryHeads(c);
-  // Files of the old architecture carry num_kv_heads = num_attention_heads beside
-  // multi_query, which alone counts.
+  // Files of the old architecture carry num_kv_heads = num_attention_heads
+  // beside multi_query, which alone counts.
   int64_t kv = c.config.boolean("new_decoder_architecture", false)
                    ? kvHeadsUnder(c.config, "num_key_value_heads", q)
                : c.config.boolean("multi_query", true) ? 1
@@ -107,10 +112,9 @@ LayerShape chatGlmHeads(ImportContext &c, StringRef, int64_t) {
                           "false: the first ChatGLM has a two-dimensional "
                           "rotation and a prefix mask");
   int64_t q = queryHeads(c);
-  int64_t kv =
-      c.config.boolean("multi_query_attention", false)
-          ? c.config.integer("multi_query_group_num", headRange)
-          : q;
+  int64_t kv = c.config.boolean("multi_query_attention", false)
+                   ? c.config.integer("multi_query_group_num", headRange)
+                   : q;
   return uniform(q, kv, headDim(c, "kv_channels"));
 }
 
@@ -137,7 +141,10 @@ LayerShape attnConfigHeads(ImportContext &c, StringRef, int64_t) {
   return uniform(q, kv, headDim(c));
 }
 
-LayerShape latentHeads(ImportContext &c, StringRef, int64_t) {
+LayerShape latentHeads(ImportContext &c, StringRef type, int64_t layer) {
+  // Small models of the family say that they attend in the plain way.
+  if (!c.config.boolean("use_mla", true))
+    return groupedHeads(c, type, layer);
   MlaConfig mla;
   mla.kvLoraRank = c.config.integer("kv_lora_rank", widthRange);
   mla.qLoraRank = c.config.maybeInteger("q_lora_rank", widthRange).value_or(0);
@@ -155,8 +162,8 @@ LayerShape perLayerHeads(ImportContext &c, StringRef, int64_t layer) {
     auto heads = c.config.maybeIntegers(key, headRange);
     if (heads && layer < static_cast<int64_t>(heads->size()))
       return (*heads)[layer];
-    c.config.failExpected(key, "one count per layer, " +
-                                   Twine(c.model.layers) + " in all");
+    c.config.failExpected(key, "one count per layer, " + Twine(c.model.layers) +
+                                   " in all");
     return 1;
   };
   return uniform(at("num_query_heads"), at("num_kv_heads"),
@@ -208,6 +215,8 @@ double attentionMultiplier(ImportContext &c, const LayerShape &heads) {
 }
 
 double latentScale(ImportContext &c, const LayerShape &heads) {
+  if (!c.model.mla)
+    return inverseSqrtHeadDim(c, heads);
   double scale = 1 / std::sqrt(heads.headDim);
   StringRef plain = "1/sqrt(qk_nope+qk_rope)";
   for (StringRef key : {"rope_parameters", "rope_scaling"}) {
@@ -238,7 +247,8 @@ double optionalAttnWeights(ImportContext &c, const LayerShape &heads) {
 }
 
 double attnConfigScale(ImportContext &c, const LayerShape &heads) {
-  if (auto scale = c.config.subObject("attn_config").maybeNumber("softmax_scale", 0))
+  if (auto scale =
+          c.config.subObject("attn_config").maybeNumber("softmax_scale", 0))
     return rule(c, "attn_config.softmax_scale", *scale);
   return inverseSqrtHeadDim(c, heads);
 }

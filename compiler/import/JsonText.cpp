@@ -15,6 +15,7 @@
 #include "llvm/Support/ConvertUTF.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <charconv>
 #include <cmath>
 #include <limits>
 
@@ -304,10 +305,15 @@ Expected<json::Value> parseJsonText(StringRef text, StringRef fileName) {
 }
 
 std::string quoteJson(const json::Value &value) {
-  if (value.kind() == json::Value::Number && !value.getAsInteger())
-    if (double real = *value.getAsNumber(); !std::isfinite(real))
-      return std::isnan(real) ? "NaN" : real > 0 ? "Infinity" : "-Infinity";
   std::string text;
+  if (value.kind() == json::Value::Number && !value.getAsInteger()) {
+    double real = *value.getAsNumber();
+    if (!std::isfinite(real))
+      return std::isnan(real) ? "NaN" : real > 0 ? "Infinity" : "-Infinity";
+    char shortest[32]; // LLVM prints 17 digits: 0.10000000000000001
+    return std::string(shortest,
+                       std::to_chars(shortest, std::end(shortest), real).ptr);
+  }
   raw_string_ostream(text) << value;
   if (text.size() > 60) {
     size_t cut = 57;

@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Text to llvm::json::Value, for text that nobody vouches for. LLVM's own parser
-// recurses without a limit, lets the last of two equal keys win and refuses the
-// NaN and Infinity that Python writes into published files; this one bounds the
-// nesting, refuses equal keys and reads those two words. Meaning is not its
-// business.
+// Text to llvm::json::Value, for text that nobody vouches for. LLVM's own
+// parser recurses without a limit, lets the last of two equal keys win and
+// refuses the NaN and Infinity that Python writes into published files; this
+// one bounds the nesting, refuses equal keys and reads those two words. Meaning
+// is not its business.
 //
 //===----------------------------------------------------------------------===//
 

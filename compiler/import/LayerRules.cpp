@@ -38,8 +38,7 @@ std::optional<LayerTypes> listedUnder(ImportContext &c, StringRef key) {
   std::optional<LayerTypes> types = c.config.maybeStrings(key);
   if (types && static_cast<int64_t>(types->size()) != c.model.layers)
     c.config.fail(key, "has " + Twine(types->size()) + " elements, expected " +
-                           Twine(c.model.layers) +
-                           " as in num_hidden_layers");
+                           Twine(c.model.layers) + " as in num_hidden_layers");
   return types;
 }
 
@@ -77,12 +76,18 @@ std::optional<bool> layerTypeHasKvCache(StringRef type) {
 
 ArrayRef<KnownLayerType> knownLayerTypes() {
   static const KnownLayerType known[] = {
-      {"full_attention", true},    {"sliding_attention", true},
-      {"chunked_attention", true}, {"attention", true},
-      {"hybrid", true},            {"linear_attention", false},
-      {"mamba", false},            {"conv", false},
-      {"recurrent", false},        {"mlp", false},
-      {"moe", false},              {"no_attention", false},
+      {"full_attention", true},
+      {"sliding_attention", true},
+      {"chunked_attention", true},
+      {"attention", true},
+      {"hybrid", true},
+      {"linear_attention", false},
+      {"mamba", false},
+      {"conv", false},
+      {"recurrent", false},
+      {"mlp", false},
+      {"moe", false},
+      {"no_attention", false},
       {"cross_attention", false},
   };
   return known;
@@ -111,8 +116,7 @@ LayerTypes windowFromMaxWindowLayers(ImportContext &c) {
   if (!c.config.boolean("use_sliding_window", true) ||
       !c.config.maybeInteger("sliding_window", positionRange))
     return namedBy(c, [](int64_t) { return full; });
-  int64_t first =
-      c.config.integer("max_window_layers", {0, layerRange.max});
+  int64_t first = c.config.integer("max_window_layers", {0, layerRange.max});
   return namedBy(c, [&](int64_t i) { return i >= first ? sliding : full; });
 }
 
@@ -132,7 +136,8 @@ LayerTypes everyNthLayerFull(ImportContext &c) {
   if (std::optional<LayerTypes> types = listedTypes(c))
     return *types;
   if (!c.config.maybeInteger("sliding_window", positionRange)) {
-    c.config.importLog().note("sliding_window is null: all layers see all keys");
+    c.config.importLog().note(
+        "sliding_window is null: all layers see all keys");
     return namedBy(c, [](int64_t) { return full; });
   }
   const json::Value *pattern = c.config.find("sliding_window_pattern");
@@ -196,8 +201,7 @@ LayerTypes mambaUnlessListed(ImportContext &c) {
   if (std::optional<LayerTypes> types = listedTypes(c))
     return *types;
   std::vector<int64_t> attention =
-      c.config
-          .maybeIntegers("attn_layer_indices", {0, c.model.layers - 1})
+      c.config.maybeIntegers("attn_layer_indices", {0, c.model.layers - 1})
           .value_or(std::vector<int64_t>());
   return namedBy(c, [&](int64_t i) {
     return is_contained(attention, i) ? "attention" : "mamba";
@@ -209,8 +213,8 @@ LayerTypes mambaUnlessNamed(ImportContext &c) {
     return *types;
   if (std::optional<LayerTypes> types = listedUnder(c, "layers_block_type"))
     return *types;
-  if (auto hybrid = c.config.maybeIntegers("hybrid_layer_ids",
-                                           {0, c.model.layers - 1}))
+  if (auto hybrid =
+          c.config.maybeIntegers("hybrid_layer_ids", {0, c.model.layers - 1}))
     return namedBy(c, [&](int64_t i) {
       return is_contained(*hybrid, i) ? "hybrid" : "mamba";
     });
@@ -337,8 +341,8 @@ LayerTypes blockConfigLayers(ImportContext &c) {
     const json::Object *attention =
         block ? block->getObject("attention") : nullptr;
     if (!attention)
-      c.config.fail("block_configs", "element " + Twine(i) +
-                                         " has no object \"attention\"");
+      c.config.fail("block_configs",
+                    "element " + Twine(i) + " has no object \"attention\"");
     else if (attention->getBoolean("no_op").value_or(false))
       return "no_attention";
     else if (attention->getBoolean("replace_with_linear").value_or(false))
@@ -391,8 +395,10 @@ std::vector<int64_t> sharedKvSources(ImportContext &c,
         --from;
       if (from < 0)
         c.config.fail("num_kv_shared_layers",
-                      "is " + Twine(*shared) + ", but no earlier layer is of "
-                          "kind " + types[i] + " as layer " + Twine(i) + " is");
+                      "is " + Twine(*shared) +
+                          ", but no earlier layer is of "
+                          "kind " +
+                          types[i] + " as layer " + Twine(i) + " is");
       source[i] = from;
     }
   }

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The order of an import: text, the object that describes the language model, its
-// family, then one question after the other to the family's rules, and the
+// The order of an import: text, the object that describes the language model,
+// its family, then one question after the other to the family's rules, and the
 // division among ranks at the end.
 //
 //===----------------------------------------------------------------------===//
@@ -22,6 +22,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 
 #include <cassert>
+#include <cmath>
 
 using namespace llvm;
 
@@ -60,8 +61,17 @@ void refuseOtherModels(ConfigReader &reader, const std::string &type) {
                           "false, a decoder with causal self-attention");
 }
 
+/// Published objects have a few dozen keys. Each look-up of an absent key
+/// compares all of them.
+void boundKeys(const json::Object &object, StringRef section, ImportLog &log) {
+  if (object.size() > 4096)
+    log.fail(section,
+             "has " + Twine(object.size()) + " keys, expected at most 4096");
+}
+
 LanguageModel findLanguageModel(const json::Object &root, ImportLog &log) {
   LanguageModel found{&root, "", ""};
+  boundKeys(root, "", log);
   ConfigReader reader(root, "", nullptr, "", log);
   found.modelType = typeOf(reader);
   refuseOtherModels(reader, found.modelType);
@@ -79,10 +89,14 @@ LanguageModel findLanguageModel(const json::Object &root, ImportLog &log) {
                                              quoteJson(found.modelType));
       return found;
     }
+    if (found.modelType == "paligemma")
+      log.note("image and prompt attend in both directions: they need a "
+               "prefix-LM mask");
     StringRef fallback = wrappedModelType(found.modelType);
     found.object = inner;
-    found.section = found.section.empty() ? key.str()
-                                          : found.section + "." + key.str();
+    found.section =
+        found.section.empty() ? key.str() : found.section + "." + key.str();
+    boundKeys(*inner, found.section, log);
     ConfigReader innerReader(*inner, found.section, nullptr, "", log);
     if (!inner->get("model_type") && key == "thinker_config")
       continue;
@@ -175,6 +189,24 @@ void checkShape(ImportContext &c, const LayerShape &shape) {
                       Twine(shape.qHeads));
 }
 
+/// Legal numbers can still make a scale that is none.
+void checkNumbers(ImportContext &c, const LayerKind &kind) {
+  auto isPositiveFloat = [](double number) {
+    float narrow = static_cast<float>(number);
+    return std::isfinite(narrow) && narrow > 0;
+  };
+  for (auto [name, number] :
+       {std::pair("the softmax scale " + c.model.scaleRule, kind.spec.scale),
+        std::pair(std::string("the base of the rotation"), kind.rope.theta),
+        std::pair(std::string("the attention factor of the rotation"),
+                  kind.rope.attentionFactor)})
+    if (!isPositiveFloat(number))
+      c.config.importLog().fail(c.model.section,
+                                name + " is " + quoteJson(number) +
+                                    ", expected a positive number in the "
+                                    "range of f32");
+}
+
 /// Groups the layers by kind, and by shape where layers of one kind differ.
 void buildKinds(ImportContext &c, ArrayRef<std::string> types) {
   std::vector<LayerShape> shapes; // beside model.kinds
@@ -233,6 +265,7 @@ void buildKinds(ImportContext &c, ArrayRef<std::string> types) {
     kind.spec.scale = c.family.scale(c, shape);
     kind.spec.alibiSlopes = c.model.alibiSlopes;
     kind.rope = c.family.rope(c, type, shape);
+    checkNumbers(c, kind);
     if (c.model.scale == 0)
       c.model.scale = kind.spec.scale;
   }
@@ -269,9 +302,9 @@ void divideAmongRanks(ImportContext &c, const ImportOptions &options) {
       continue;
     AttentionSpec &spec = kind.spec;
     if (spec.qHeads % ranks)
-      c.config.fail("num_attention_heads",
-                    "is " + Twine(spec.qHeads) + ", expected a multiple of " +
-                        Twine(ranks) + " ranks");
+      c.config.fail("num_attention_heads", "is " + Twine(spec.qHeads) +
+                                               ", expected a multiple of " +
+                                               Twine(ranks) + " ranks");
     else if (spec.kvHeads % ranks && ranks % spec.kvHeads)
       c.config.fail("num_key_value_heads",
                     "is " + Twine(spec.kvHeads) +
@@ -279,12 +312,12 @@ void divideAmongRanks(ImportContext &c, const ImportOptions &options) {
                         Twine(ranks) + " ranks");
     if (c.config.failed())
       return;
-    c.model.kvReplicas = std::max<int64_t>(1, ranks / spec.kvHeads);
+    c.model.kvReplicas = std::max(c.model.kvReplicas, ranks / spec.kvHeads);
     spec.qHeads /= ranks;
     spec.kvHeads = std::max<int64_t>(1, spec.kvHeads / ranks);
     if (!spec.alibiSlopes.empty()) {
-      auto first = spec.alibiSlopes.begin() +
-                   options.tensorParallelRank * spec.qHeads;
+      auto first =
+          spec.alibiSlopes.begin() + options.tensorParallelRank * spec.qHeads;
       spec.alibiSlopes = std::vector<float>(first, first + spec.qHeads);
     }
   }
@@ -344,11 +377,10 @@ Expected<ModelConfig> parseModelConfig(StringRef text, StringRef fileName,
   if (options.tensorParallel < 1 || options.tensorParallel > headRange.max ||
       options.tensorParallelRank < 0 ||
       options.tensorParallelRank >= options.tensorParallel)
-    return createStringError("tensor parallelism: rank " +
-                             Twine(options.tensorParallelRank) + " of " +
-                             Twine(options.tensorParallel) +
-                             ", expected a rank below 1 to " +
-                             Twine(headRange.max) + " ranks");
+    return createStringError(
+        "tensor parallelism: rank " + Twine(options.tensorParallelRank) +
+        " of " + Twine(options.tensorParallel) +
+        ", expected a rank below 1 to " + Twine(headRange.max) + " ranks");
   if (text.size() > static_cast<size_t>(maxConfigBytes))
     return createStringError(fileName + ": has " + Twine(text.size()) +
                              " bytes, expected at most " +

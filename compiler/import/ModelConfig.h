@@ -1,4 +1,5 @@
-//===- ModelConfig.h - A model's attention, from its config.json -*- C++ -*-===//
+//===- ModelConfig.h - A model's attention, from its config.json -*- C++
+//-*-===//
 //
 // Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Everything that a model's config.json says about attention, in one shape for
-// all model families, and one AttentionSpec per distinct kind of layer. The rules
-// of the families are in Families.cpp; building attention IR from a spec is
-// BuildAttention's work.
+// all model families, and one AttentionSpec per distinct kind of layer. The
+// rules of the families are in Families.cpp; building attention IR from a spec
+// is BuildAttention's work.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,15 +33,15 @@ namespace pagoda {
 struct ImportOptions {
   /// Ranks that share every layer's heads (tensor parallelism), 1 or more.
   int64_t tensorParallel = 1;
-  /// Which of them the specs are for, 0 .. tensorParallel - 1. Only ALiBi slopes
-  /// differ between ranks.
+  /// Which of them the specs are for, 0 .. tensorParallel - 1. Only ALiBi
+  /// slopes differ between ranks.
   int64_t tensorParallelRank = 0;
 };
 
 /// A value that config.json does not give.
 struct DefaultTaken {
   std::string field;  ///< as config.json would spell it
-  std::string value;  ///< JSON text
+  std::string value;  ///< JSON text, cut where it is long
   std::string reason; ///< for example "absent; default of gemma3_text"
 };
 
@@ -61,8 +62,8 @@ struct MlaConfig {
 struct LayerKind {
   /// What transformers calls it in `layer_types`: "full_attention",
   /// "sliding_attention", "chunked_attention", "linear_attention", "mamba", …
-  /// Unique in its model: where layers of one type differ in shape, the shape is
-  /// part of the name, as in "full_attention/16x4x64".
+  /// Unique in its model: where layers of one type differ in shape, the shape
+  /// is part of the name, as in "full_attention/16x4x64".
   std::string name;
   std::vector<int64_t> layers; ///< ascending, from 0
   /// False: the layers keep no K and V rows (linear attention, mamba, plain
@@ -79,7 +80,7 @@ struct LayerKind {
 struct ModelConfig {
   std::string fileName;  ///< as in diagnostics
   std::string modelType; ///< the language model's, for example "gemma3_text"
-  std::string family;    ///< of the rules that were applied, for example "gemma3"
+  std::string family; ///< of the rules that were applied, for example "gemma3"
   /// Key of the sub-object that describes the language model, for example
   /// "text_config"; empty: the whole file does.
   std::string section;
@@ -87,11 +88,13 @@ struct ModelConfig {
   int64_t layers = 0;
   std::vector<LayerKind> kinds; ///< in order of their first layer
 
-  double scale = 0;      ///< softmax scale
-  std::string scaleRule; ///< where it comes from, for example "attention_multiplier"
+  double scale = 0; ///< softmax scale
+  std::string
+      scaleRule; ///< where it comes from, for example "attention_multiplier"
   /// Layer i (from 0) uses scale / (i + 1); the specs hold `scale`.
   bool scaleByLayer = false;
-  std::vector<float> alibiSlopes; ///< one per q head of the whole model, or none
+  std::vector<float>
+      alibiSlopes; ///< one per q head of the whole model, or none
   std::optional<MlaConfig> mla;
 
   DType dtype = DType::F32; ///< of weights and activations
@@ -101,12 +104,12 @@ struct ModelConfig {
 
   /// Layers whose q and k are not rotated although their kind's rope says so.
   std::vector<int64_t> noRopeLayers;
-  /// kvSource[i]: the layer whose K and V layer i reads; i itself unless the model
-  /// shares caches between layers; -1 where there is no KV cache.
+  /// kvSource[i]: the layer whose K and V layer i reads; i itself unless the
+  /// model shares caches between layers; -1 where there is no KV cache.
   std::vector<int64_t> kvSource;
 
   int64_t tensorParallel = 1;
-  int64_t kvReplicas = 1; ///< ranks that hold the same KV head
+  int64_t kvReplicas = 1; ///< ranks that hold the same KV head, at most
 
   std::vector<DefaultTaken> defaults; ///< in the order they were looked up
   std::vector<std::string> notes;     ///< for a person: what is special here
@@ -115,9 +118,10 @@ struct ModelConfig {
   /// nothing but their name listed once. Empty for models without attention.
   std::vector<AttentionSpec> specs() const;
 
-  /// `kind`'s spec in the latent form of MLA: every query head attends to the one
-  /// cached row. kvHeads 1, headDim mla->cacheRow(), vHeadDim mla->kvLoraRank; V
-  /// is the first kvLoraRank elements of K. Only for models with `mla`.
+  /// `kind`'s spec in the latent form of MLA: every query head attends to the
+  /// one cached row. kvHeads 1, headDim mla->cacheRow(), vHeadDim
+  /// mla->kvLoraRank; V is the first kvLoraRank elements of K. Only for models
+  /// with `mla`.
   AttentionSpec latentSpec(const LayerKind &kind) const;
 
   /// The kind that layer `index` is of.
@@ -132,9 +136,9 @@ struct ModelConfig {
   llvm::json::Value toJson() const;
 };
 
-/// Reads the text of a config.json. `fileName` only names it in diagnostics. The
-/// error is one line, `<file>: <field>: <what>`, with the value found and what
-/// was expected. No input crashes it.
+/// Reads the text of a config.json. `fileName` only names it in diagnostics.
+/// The error is one line, `<file>: <field>: <what>`, with the value found and
+/// what was expected. No input crashes it.
 llvm::Expected<ModelConfig> parseModelConfig(llvm::StringRef json,
                                              llvm::StringRef fileName,
                                              const ImportOptions &options = {});

@@ -131,9 +131,9 @@ int64_t ModelConfig::kvElementsPerToken(bool latent) const {
     if (!kind.hasKvCache)
       continue;
     const AttentionSpec &spec = kind.spec;
-    int64_t perLayer = latent && mla ? mla->cacheRow()
-                                     : spec.kvHeads *
-                                           (spec.headDim + spec.vHeadDim);
+    int64_t perLayer = latent && mla
+                           ? mla->cacheRow()
+                           : spec.kvHeads * (spec.headDim + spec.vHeadDim);
     for (int64_t layer : kind.layers)
       if (kvSource[layer] == layer)
         elements += perLayer;

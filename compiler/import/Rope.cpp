@@ -42,14 +42,13 @@ StringRef ropeKindName(RopeKind kind) {
 namespace {
 
 /// Peng et al., "YaRN", 2023: frequencies that turn more than betaFast times in
-/// the trained length stay, those that turn less than betaSlow times are divided,
-/// with a linear ramp over the index between.
+/// the trained length stay, those that turn less than betaSlow times are
+/// divided, with a linear ramp over the index between.
 void scaleYarn(const RopeConfig &rope, std::vector<double> &frequencies) {
   double dim = rope.rotaryDim;
   auto indexWithTurns = [&](double turns) {
     return dim *
-           std::log(rope.originalMaxPosition /
-                    (turns * 2 * std::numbers::pi)) /
+           std::log(rope.originalMaxPosition / (turns * 2 * std::numbers::pi)) /
            (2 * std::log(rope.theta));
   };
   double low = indexWithTurns(rope.betaFast);
@@ -68,8 +67,8 @@ void scaleYarn(const RopeConfig &rope, std::vector<double> &frequencies) {
   }
 }
 
-/// Grattafiori et al., "The Llama 3 Herd of Models", 2024, as released: a ramp in
-/// the number of turns instead of the index.
+/// Grattafiori et al., "The Llama 3 Herd of Models", 2024, as released: a ramp
+/// in the number of turns instead of the index.
 void scaleLlama3(const RopeConfig &rope, std::vector<double> &frequencies) {
   for (double &frequency : frequencies) {
     double turns =

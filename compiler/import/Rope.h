@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // What a model does to q and k before attention: the rotary embedding of one
-// kind of layer, in one shape for every spelling that config.json files use, and
-// the frequencies that follow from it. Rotating is not done here.
+// kind of layer, in one shape for every spelling that config.json files use,
+// and the frequencies that follow from it. Rotating is not done here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,10 +47,10 @@ struct RopeConfig {
   int64_t originalMaxPosition = 0; ///< trained length before stretching
   /// cos and sin are multiplied by this (so q.k by its square).
   double attentionFactor = 1;
-  double betaFast = 32, betaSlow = 1;            ///< Yarn: ramp, in turns
-  bool truncate = true;                          ///< Yarn: ramp ends are whole
-  double lowFreqFactor = 1, highFreqFactor = 4;  ///< Llama3
-  std::vector<double> shortFactor, longFactor;   ///< LongRope, rotaryDim / 2
+  double betaFast = 32, betaSlow = 1;           ///< Yarn: ramp, in turns
+  bool truncate = true;                         ///< Yarn: ramp ends are whole
+  double lowFreqFactor = 1, highFreqFactor = 4; ///< Llama3
+  std::vector<double> shortFactor, longFactor;  ///< LongRope, rotaryDim / 2
   std::vector<int64_t> sections; ///< multi-axis positions: frequencies per axis
 
   bool operator==(const RopeConfig &) const = default;

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // All spellings of the rotary parameters: rope_theta and its older names, a
-// fraction or a count of rotated dims, rope_scaling, rope_parameters (flat or one
-// object per kind of layer), and what single families do differently.
+// fraction or a count of rotated dims, rope_scaling, rope_parameters (flat or
+// one object per kind of layer), and what single families do differently.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,8 +37,8 @@ bool isPerLayerKind(const json::Object &object) {
 
 ScalingSource scalingSource(ImportContext &c, StringRef type) {
   ScalingSource source;
-  source.key = c.config.has("rope_parameters") ? "rope_parameters"
-                                               : "rope_scaling";
+  source.key =
+      c.config.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
   std::optional<ConfigReader> object = c.config.maybeObject(source.key);
   if (!object || !isPerLayerKind(object->raw())) {
     source.object = object;
@@ -151,8 +151,8 @@ void readLongRope(ImportContext &c, ConfigReader &scaling, RopeConfig &rope) {
   if (c.config.has("original_max_position_embeddings"))
     rope.factor = stretch; // the two lengths count, as in transformers
   if (rope.factor > 1 && rope.originalMaxPosition > 1)
-    rope.attentionFactor = std::sqrt(1 + std::log(rope.factor) /
-                                             std::log(rope.originalMaxPosition));
+    rope.attentionFactor = std::sqrt(
+        1 + std::log(rope.factor) / std::log(rope.originalMaxPosition));
   if (auto factor = scaling.maybeNumber("attention_factor", 0))
     rope.attentionFactor = *factor;
   // phimoe gives the factor itself, once for short and once for long sequences.
@@ -166,7 +166,8 @@ void readLongRope(ImportContext &c, ConfigReader &scaling, RopeConfig &rope) {
 
 void readDynamic(ImportContext &c, ConfigReader &scaling, RopeConfig &rope) {
   // hunyuan: a fixed stretch of the base, for all lengths.
-  if (auto alpha = scaling.maybeNumber("alpha", 0); alpha && rope.rotaryDim > 2) {
+  if (auto alpha = scaling.maybeNumber("alpha", 0);
+      alpha && rope.rotaryDim > 2) {
     double dim = rope.rotaryDim;
     rope.theta *= std::pow(*alpha, dim / (dim - 2));
     return;
@@ -175,8 +176,7 @@ void readDynamic(ImportContext &c, ConfigReader &scaling, RopeConfig &rope) {
   rope.factor = scaling.number("factor", 0);
   // Unlike the other kinds, this one stretches past the stated maximum.
   int64_t limit = positionLimit(c);
-  rope.originalMaxPosition =
-      limit ? limit : trainedPositions(c, scaling);
+  rope.originalMaxPosition = limit ? limit : trainedPositions(c, scaling);
 }
 
 void readLlama3(ImportContext &c, ConfigReader &scaling, RopeConfig &rope) {
@@ -187,8 +187,7 @@ void readLlama3(ImportContext &c, ConfigReader &scaling, RopeConfig &rope) {
   rope.originalMaxPosition =
       scaling.integer("original_max_position_embeddings", positionRange);
   if (rope.highFreqFactor < rope.lowFreqFactor)
-    scaling.failExpected("high_freq_factor",
-                         "low_freq_factor or more");
+    scaling.failExpected("high_freq_factor", "low_freq_factor or more");
 }
 
 void readSections(ConfigReader &scaling, RopeConfig &rope) {
@@ -233,7 +232,7 @@ void readScaling(ImportContext &c, ConfigReader &scaling, StringRef key,
   } else if (*type == "llama3") {
     readLlama3(c, scaling, rope);
   } else {
-    const StringRef known[] = {"default", "linear", "dynamic", "yarn",
+    const StringRef known[] = {"default",  "linear", "dynamic", "yarn",
                                "longrope", "llama3", "mrope"};
     StringRef nearest = nearestSpelling(*type, known);
     scaling.failExpected(
@@ -299,7 +298,10 @@ RopeConfig interleavedRope(ImportContext &c, StringRef type,
   return rotation(c, type, heads.headDim, true);
 }
 
-RopeConfig latentRope(ImportContext &c, StringRef type, const LayerShape &) {
+RopeConfig latentRope(ImportContext &c, StringRef type,
+                      const LayerShape &heads) {
+  if (!c.model.mla)
+    return neoxRope(c, type, heads);
   if (c.model.mla->qkRopeHeadDim % 2)
     c.config.failExpected("qk_rope_head_dim", "an even number to rotate");
   RopeConfig rope = rotation(c, type, c.model.mla->qkRopeHeadDim,
@@ -387,7 +389,8 @@ RopeConfig unlessAlibiRope(ImportContext &c, StringRef type,
 RopeConfig ropeIfGiven(ImportContext &c, StringRef type,
                        const LayerShape &heads) {
   std::optional<ConfigReader> object = c.config.maybeObject("rope_parameters");
-  bool given = c.config.has("rope_theta") || (object && object->has("rope_theta"));
+  bool given =
+      c.config.has("rope_theta") || (object && object->has("rope_theta"));
   return given ? neoxRope(c, type, heads) : RopeConfig();
 }
 

@@ -12,6 +12,7 @@
 
 #include "compiler/Driver.h"
 
+#include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/TargetSelect.h"
@@ -45,6 +46,15 @@ JitLibrary::compile(const std::vector<AttentionSpec> &specs,
   Expected<std::unique_ptr<orc::LLJIT>> jit = orc::LLJITBuilder().create();
   if (!jit)
     return jit.takeError();
+  if (options.emulate) {
+    // Kernels of CPUs call nothing; emulated ones call the emulator, which the
+    // process has loaded.
+    auto process = orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(
+        (*jit)->getDataLayout().getGlobalPrefix());
+    if (!process)
+      return process.takeError();
+    (*jit)->getMainJITDylib().addGenerator(std::move(*process));
+  }
   if (Error error = (*jit)->addObjectFile(MemoryBuffer::getMemBufferCopy(
           artifact->object, options.name)))
     return error;

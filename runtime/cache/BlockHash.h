@@ -26,18 +26,22 @@ inline Hash128 hashBlock(const Hash128 &parent, const int32_t *tokens,
                          size_t count, std::string_view extra, uint64_t seed) {
   // The tokens' own hash does not wait for the parent's, so the chain that has
   // to be followed one after the other is only the short second hash.
+  // A constant length lets the compiler drop the choice among lengths.
   XXH128_hash_t own =
-      XXH3_128bits_withSeed(tokens, count * sizeof(int32_t), seed);
+      count == 16
+          ? XXH3_128bits_withSeed(tokens, 16 * sizeof(int32_t), seed)
+          : XXH3_128bits_withSeed(tokens, count * sizeof(int32_t), seed);
   uint64_t link[6] = {parent.low, parent.high, own.low64, own.high64};
-  size_t bytes = 4 * sizeof(uint64_t);
-  if (!extra.empty()) {
+  XXH128_hash_t all;
+  if (extra.empty()) {
+    all = XXH3_128bits_withSeed(link, 4 * sizeof(uint64_t), seed);
+  } else {
     XXH128_hash_t more =
         XXH3_128bits_withSeed(extra.data(), extra.size(), seed);
     link[4] = more.low64;
     link[5] = more.high64;
-    bytes = sizeof(link);
+    all = XXH3_128bits_withSeed(link, sizeof(link), seed);
   }
-  XXH128_hash_t all = XXH3_128bits_withSeed(link, bytes, seed);
   return {all.low64, all.high64};
 }
 
@@ -48,14 +52,20 @@ inline Hash128 PrefixCache::hashOf(const Hash128 &parent, const int32_t *tokens,
   return hashBlock(parent, tokens, BlockSize, extra, Seed);
 }
 
+inline bool sameTokens(const int32_t *a, const int32_t *b, size_t count) {
+  // Of a constant length this is a few vector instructions and no call.
+  if (count == 16)
+    return std::memcmp(a, b, 16 * sizeof(int32_t)) == 0;
+  return std::memcmp(a, b, count * sizeof(int32_t)) == 0;
+}
+
 inline bool PrefixCache::isNode(int32_t node, int32_t parent,
                                 const int32_t *tokens,
                                 std::string_view extra) const {
-  if (Nodes[node].parent != parent ||
-      std::memcmp(NodeTokens.data() + size_t(node) * BlockSize, tokens,
-                  BlockSize * sizeof(int32_t)) != 0)
-    return false;
-  return Extras.empty() ? extra.empty() : Extras[node] == extra;
+  return Nodes[node].parent == parent &&
+         sameTokens(NodeTokens.data() + size_t(node) * BlockSize, tokens,
+                    BlockSize) &&
+         (Extras.empty() ? extra.empty() : Extras[node] == extra);
 }
 
 } // namespace pagoda

@@ -54,7 +54,9 @@ BlockManager::BlockManager(int32_t numBlocks, uint32_t maxRefs)
                     std::to_string(MaxRefs) + ", got " +
                     std::to_string(maxRefs));
   Words.assign(numBlocks, 0);
-  Free.resize(numBlocks);
+  // One more than there are blocks: release() writes before it knows whether
+  // the block is free.
+  Free.resize(size_t(numBlocks) + 1);
   for (int32_t i = 0; i < numBlocks; ++i)
     Free[i] = numBlocks - 1 - i;
   Top = numBlocks;
@@ -86,74 +88,85 @@ void BlockManager::unknownBlock(int32_t block) const {
                                            std::to_string(numBlocks() - 1));
 }
 
+void BlockManager::notIdle(int32_t block) const {
+  throw Error(ErrorCode::DoubleRelease,
+              "block " + std::to_string(block) +
+                  ": cannot give back: expected a watched block with 1 owner, "
+                  "got " +
+                  std::to_string(refs(block)) + " owners");
+}
+
 void BlockManager::noOwner(const char *verb, int32_t block) const {
   throw Error(ErrorCode::DoubleRelease,
               "block " + std::to_string(block) + ": cannot " + verb +
                   ": expected 1 owner or more, got 0");
 }
 
+// The loops below keep what they need in locals: a store to a counter might,
+// for all the compiler knows, change a member.
+
 void BlockManager::share(std::span<const int32_t> blocks) {
   uint32_t *words = Words.data();
-  bool watched = false;
+  const uint32_t count = static_cast<uint32_t>(Words.size());
+  const uint32_t most = RefLimit - 1;
+  uint32_t all = 0;
   for (size_t i = 0, e = blocks.size(); i != e; ++i) {
-    int32_t block = blocks[i];
-    bool known = static_cast<uint32_t>(block) < Words.size();
-    uint32_t refs = known ? words[block] >> 1 : 0;
-    if (refs - 1 < RefLimit - 1) [[likely]] { // 1 <= refs < RefLimit
-      words[block] += OneRef;
-      watched |= words[block] & Watched;
-      continue;
+    uint32_t block = static_cast<uint32_t>(blocks[i]);
+    uint32_t now = block < count ? words[block] : 0;
+    if ((now >> 1) - 1 >= most) [[unlikely]] { // no owner, or too many
+      while (i-- > 0)
+        words[blocks[i]] -= OneRef;
+      cannotShare(static_cast<int32_t>(block));
     }
-    while (i-- > 0)
-      words[blocks[i]] -= OneRef;
-    if (!known)
-      unknownBlock(block);
-    if (refs == 0)
-      noOwner("share", block);
-    throw Error(ErrorCode::RefOverflow,
-                "block " + std::to_string(block) +
-                    ": cannot share: expected fewer than " +
-                    std::to_string(RefLimit) + " owners, got " +
-                    std::to_string(refs));
+    words[block] = now + OneRef;
+    all |= now;
   }
   // The listener hears of nothing that could still be undone.
-  if (watched && Listener)
-    for (int32_t block : blocks)
-      if (words[block] & Watched)
-        Listener->blockBusy(block);
+  if ((all & Watched) && Listener)
+    Listener->blocksShared(blocks);
+}
+
+void BlockManager::cannotShare(int32_t block) const {
+  uint32_t owners = refs(block);
+  if (owners == 0)
+    noOwner("share", block);
+  throw Error(ErrorCode::RefOverflow,
+              "block " + std::to_string(block) +
+                  ": cannot share: expected fewer than " +
+                  std::to_string(RefLimit) + " owners, got " +
+                  std::to_string(owners));
 }
 
 void BlockManager::release(std::span<const int32_t> blocks) {
   uint32_t *words = Words.data();
+  int32_t *free = Free.data();
+  const uint32_t count = static_cast<uint32_t>(Words.size());
   int32_t top = Top;
-  bool watched = false;
+  uint32_t all = 0;
   for (size_t i = blocks.size(); i-- > 0;) {
-    int32_t block = blocks[i];
-    bool known = static_cast<uint32_t>(block) < Words.size();
-    if (!known || words[block] < OneRef) [[unlikely]] {
-      for (size_t k = i + 1; k != blocks.size(); ++k)
-        words[blocks[k]] += OneRef;
-      if (!known)
-        unknownBlock(block);
-      noOwner("release", block);
+    uint32_t block = static_cast<uint32_t>(blocks[i]);
+    uint32_t now = block < count ? words[block] : 0;
+    if (now < OneRef) [[unlikely]] {
+      while (++i != blocks.size())
+        words[blocks[i]] += OneRef;
+      (void)refs(static_cast<int32_t>(block)); // names an unknown id
+      noOwner("release", static_cast<int32_t>(block));
     }
-    uint32_t now = words[block] -= OneRef;
-    if (now == 0)
-      Free[top++] = block;
-    watched |= now & Watched;
+    now -= OneRef;
+    words[block] = now;
+    free[top] = static_cast<int32_t>(block);
+    top += now == 0;
+    all |= now;
   }
   Top = top;
-  if (!watched)
+  if (!(all & Watched))
     return;
+  if (Listener)
+    Listener->blocksReleased(blocks);
   for (size_t i = blocks.size(); i-- > 0;) {
     int32_t block = blocks[i];
-    if (words[block] == (OneRef | Watched)) {
-      if (Listener)
-        Listener->blockIdle(block);
-    } else if (words[block] == Watched) {
+    if (words[block] == Watched) {
       words[block] = 0;
-      if (Listener)
-        Listener->blockFreed(block);
       Free[Top++] = block;
     }
   }

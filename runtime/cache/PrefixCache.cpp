@@ -27,7 +27,8 @@ static Error bad(const std::string &text) {
 PrefixCache::PrefixCache(BlockManager &blocks,
                          const PrefixCacheOptions &options)
     : Blocks(blocks), BlockSize(options.blockSize), Groups(options.groups),
-      Retain(options.retain), Hash(options.hash) {
+      NumGroups(static_cast<uint32_t>(Groups.size())), Retain(options.retain),
+      Hash(options.hash) {
   if (BlockSize < 1)
     throw bad("block_size: expected 1 or more, got " +
               std::to_string(BlockSize));
@@ -112,11 +113,18 @@ std::string PrefixCache::serialise(std::span<const ExtraKey> keys,
 
 int32_t PrefixCache::find(const Hash128 &hash, int32_t parent,
                           const int32_t *tokens, std::string_view extra) const {
-  for (size_t at = home(hash); Slots[at].node >= 0; at = (at + 1) & Mask)
+  for (size_t at = home(tagOf(hash)); Slots[at].node >= 0; at = (at + 1) & Mask)
     if (Slots[at].tag == tagOf(hash) &&
         isNode(Slots[at].node, parent, tokens, extra))
       return Slots[at].node;
   return -1;
+}
+
+bool PrefixCache::contains(const Hash128 &hash) const {
+  for (size_t at = home(tagOf(hash)); Slots[at].node >= 0; at = (at + 1) & Mask)
+    if (Slots[at].tag == tagOf(hash) && Nodes[Slots[at].node].hash == hash)
+      return true;
+  return false;
 }
 
 /// A node that find() will return, or -1 when there is no room for one.
@@ -140,7 +148,7 @@ int32_t PrefixCache::makeNode(const Hash128 &hash, int32_t parent,
     Extras.resize(Nodes.size());
   if (!Extras.empty())
     Extras[node] = extra;
-  size_t at = home(hash);
+  size_t at = home(tagOf(hash));
   while (Slots[at].node >= 0)
     at = (at + 1) & Mask;
   Slots[at] = {tagOf(hash), node};
@@ -150,12 +158,12 @@ int32_t PrefixCache::makeNode(const Hash128 &hash, int32_t parent,
 /// Removes \p node from the map and closes the gap, so that no probe stops
 /// short.
 void PrefixCache::eraseSlot(int32_t node) {
-  size_t at = home(Nodes[node].hash);
+  size_t at = home(tagOf(Nodes[node].hash));
   while (Slots[at].node != node)
     at = (at + 1) & Mask;
   for (size_t next = (at + 1) & Mask; Slots[next].node >= 0;
        next = (next + 1) & Mask) {
-    size_t wanted = home(Nodes[Slots[next].node].hash);
+    size_t wanted = home(Slots[next].tag);
     // May the next one move to the gap? Only if its home is not past it.
     if (((next - wanted) & Mask) >= ((next - at) & Mask)) {
       Slots[at] = Slots[next];

@@ -13,48 +13,31 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "pagoda/PrefixCache.h"
+#include "cache/IdleRings.h"
 
 #include <algorithm>
 
 using namespace pagoda;
 
-void PrefixCache::list(int32_t block, bool oldest) {
-  Entry &entry = Entries[block];
-  int32_t sentinel = Blocks.numBlocks() + entry.priority;
-  int32_t prev = oldest ? sentinel : Entries[sentinel].prev;
-  int32_t next = Entries[prev].next;
-  entry.prev = prev;
-  entry.next = next;
-  Entries[prev].next = block;
-  Entries[next].prev = block;
-  entry.state = Listed;
-  ++Idle;
+void PrefixCache::blocksShared(std::span<const int32_t> blocks) {
+  for (int32_t block : blocks)
+    if (Entries[block].state != Out)
+      unlist(block);
 }
 
-/// Takes an idle block out of its ring, or from beside it.
-void PrefixCache::unlist(int32_t block) {
-  Entry &entry = Entries[block];
-  if (entry.state == Listed) {
-    Entries[entry.prev].next = entry.next;
-    Entries[entry.next].prev = entry.prev;
+void PrefixCache::blocksReleased(std::span<const int32_t> blocks) {
+  for (size_t i = blocks.size(); i-- > 0;) {
+    int32_t block = blocks[i];
+    if (Entries[block].node < 0)
+      continue;
+    uint32_t owners = Blocks.refs(block);
+    if (owners == 0)
+      removeEntry(block);
+    else if (owners == 1 && Retain && Entries[block].state == Out)
+      // Without retention the one owner left is a sequence.
+      list(block, false);
   }
-  entry.state = Out;
-  --Idle;
 }
-
-void PrefixCache::blockBusy(int32_t block) {
-  if (Entries[block].state != Out)
-    unlist(block);
-}
-
-void PrefixCache::blockIdle(int32_t block) {
-  // Without retention the one owner left is a sequence.
-  if (Retain && Entries[block].state == Out)
-    list(block, false);
-}
-
-void PrefixCache::blockFreed(int32_t block) { removeEntry(block); }
 
 void PrefixCache::blockWritten(int32_t block) {
   Blocks.unwatch(block);
@@ -98,8 +81,7 @@ bool PrefixCache::evictOne() {
         continue;
       }
       removeEntry(block);
-      Blocks.unwatch(block);
-      Blocks.release(block);
+      Blocks.giveBack(block);
       ++Counters.evicted;
       return true;
     }
@@ -152,7 +134,7 @@ std::string PrefixCache::checkInvariants() const {
   auto say = [](const char *what, int64_t which) {
     return std::string(what) + " (" + std::to_string(which) + ")";
   };
-  size_t groups = Groups.size();
+  size_t groups = NumGroups;
   std::vector<bool> free(Nodes.size());
   for (int32_t node : FreeNodes)
     free[node] = true;

@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "cache/BlockHash.h"
-#include "pagoda/PrefixCache.h"
+#include "cache/IdleRings.h"
 
 #include <algorithm>
 
@@ -44,10 +44,10 @@ int32_t PrefixCache::walk(std::span<const int32_t> prompt, int32_t blocks,
     for (int32_t i = 0; i != count; ++i) {
       chain = hashOf(chain, tokens + i * int64_t(BlockSize), extraOf(i));
       hashes[i] = chain;
-      __builtin_prefetch(&Slots[home(chain)]);
+      __builtin_prefetch(&Slots[home(tagOf(chain))]);
     }
     for (int32_t i = 0; i != count; ++i) {
-      size_t at = home(hashes[i]);
+      size_t at = home(tagOf(hashes[i]));
       while (Slots[at].node >= 0 && Slots[at].tag != tagOf(hashes[i]))
         at = (at + 1) & Mask;
       int32_t node = candidates[i] = Slots[at].node;
@@ -55,7 +55,7 @@ int32_t PrefixCache::walk(std::span<const int32_t> prompt, int32_t blocks,
         continue;
       __builtin_prefetch(&Nodes[node]);
       __builtin_prefetch(&NodeTokens[size_t(node) * BlockSize]);
-      __builtin_prefetch(&NodeBlocks[size_t(node) * Groups.size()]);
+      __builtin_prefetch(&NodeBlocks[size_t(node) * NumGroups]);
     }
     for (int32_t i = 0; i != count; ++i) {
       const int32_t *own = tokens + i * int64_t(BlockSize);
@@ -163,6 +163,7 @@ bool PrefixCache::acquire(const PrefixHit &hit,
     std::fill_n(table, count, -1);
   bool fresh = forBlocks(hit, [&](int32_t g, int32_t i, int32_t block) {
     tables[g][i] = block;
+    __builtin_prefetch(&Entries[block], 1);
     return true;
   });
   auto forRuns = [&](size_t g, auto fn) {

@@ -93,6 +93,21 @@ AttentionSpec randomSpec(Random &random) {
   spec.layout = random.chance(50) ? KvLayout::HND : KvLayout::NHD;
   spec.causal = random.chance(70);
   spec.scale = 1 / std::sqrt(double(spec.headDim));
+  if (random.chance(15))
+    spec.window = random.pick<int64_t>({1, 2, 5, 16, 33, 100, 1000});
+  if (random.chance(10))
+    spec.chunk = random.pick<int64_t>({1, 7, 16, 24, 64});
+  // A window or a chunk counts back from the query: it needs a causal mask.
+  if (spec.window || spec.chunk)
+    spec.causal = true;
+  if (random.chance(10))
+    spec.softcap = random.pick({2.0, 30.0});
+  if (random.chance(10))
+    spec.sinks = true;
+  if (random.chance(10))
+    for (int h = 0; h < qHeads; ++h)
+      spec.alibiSlopes.push_back(
+          float(std::exp2(-8.0 * (h + 1) / double(qHeads))));
   return spec;
 }
 

@@ -27,7 +27,9 @@ namespace {
 
 /// What the compiler's CPU path does today. A case that needs more is skipped;
 /// a case on this list that fails to compile is a failure.
-constexpr uint32_t SupportedFeatures = PAGODA_FEATURE_CAUSAL;
+constexpr uint32_t SupportedFeatures =
+    PAGODA_FEATURE_CAUSAL | PAGODA_FEATURE_WINDOW | PAGODA_FEATURE_SOFTCAP |
+    PAGODA_FEATURE_CHUNK;
 bool isSupported(DType type) { return type == DType::F32; }
 
 /// Compiled libraries that are kept; a random sweep makes many.

@@ -142,7 +142,8 @@ int main(int argc, char **argv) {
       }
       if (options.verbose)
         outs() << "pass " << c.name << ": " << describe(c)
-               << formatv(", {0:F3} of the bound\n", ratio);
+               << formatv(", {0:F3} of the bound: ", ratio)
+               << outcome.comparison.worst.text() << '\n';
       break;
     }
     case Status::Skip:

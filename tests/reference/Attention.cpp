@@ -105,6 +105,7 @@ void attendRow(const Problem &problem, int64_t seq, int64_t token, int64_t head,
   row.absolute.assign(shape.vHeadDim, 0);
   row.magnitude.assign(shape.vHeadDim, 0);
   row.condition = 0;
+  row.headDim = shape.headDim;
 
   std::vector<int64_t> positions;
   std::vector<double> scores;

@@ -71,7 +71,8 @@ struct Row {
   /// Largest magnitude that enters an exponent: over visible keys j, the sum
   /// of scale * sum_d |q_d| |k_jd| and |ALiBi bias|; and |sink|.
   double condition = 0;
-  int64_t keys = 0; ///< visible keys
+  int64_t keys = 0;    ///< visible keys
+  int64_t headDim = 0; ///< terms of a score's sum
 };
 
 /// Whether query position `qPos` sees key position `kvPos` (0 <= kvPos < kvLen)

@@ -32,7 +32,8 @@ double outputConstant(int32_t qType) { return qType == PAGODA_F32 ? 0 : 2; }
 /// Relative error of the f32 arithmetic between inputs and output.
 double arithmeticError(const Row &row) {
   return epsilon(PAGODA_F32) *
-         (8 * (1 + row.condition) + std::sqrt(double(row.keys)));
+         (8 + (8 + double(row.headDim) / 8) * row.condition +
+          std::sqrt(double(row.keys)));
 }
 
 void record(const Element &element, Comparison &result) {

@@ -9,29 +9,31 @@
 // whole output with it. The bound is part of the project's contract: a kernel
 // that misses it is wrong, and it is not widened to make a test pass.
 //
-// For an output element, with A = Row::condition, n = Row::keys,
-// S = sum_j p_j |v_j| and M = sum_j |v_j|:
+// For an output element, with d the head dim, A = Row::condition, n = Row::keys,
+// S = sum_j p_j |v_j|, M = sum_j |v_j| and eps32 = 2^-23:
 //
-//   |o - ref| <= (c * eps(T) + eps32 * (8 * (1 + A) + sqrt(n))) * S
-//                + 2^-126 * M                                     (elementwise)
-//   |lse - ref| <= eps32 * (8 * (1 + A) + sqrt(n)) + c * eps(T) * 2
+//   r            = eps32 * (8 + (8 + d / 8) * A + sqrt(n))
+//   |o - ref|   <= (c * eps(T) + r) * S + 2^-126 * M        (elementwise)
+//   |lse - ref| <= 2 * c * eps(T) + r
 //
-//   type of q and o  eps(T)  c  precision of P, m, l, o while accumulating
-//   f32              2^-23   0  f32, f32, f32, f32
-//   f16              2^-10   2  f16 or better, f32, f32, f32
-//   bf16             2^-7    2  bf16 or better, f32, f32, f32
+//   T: type of q and o  eps(T)  c  precision of P; of m, l, o on the way
+//   f32                 2^-23   0  f32; f32
+//   f16                 2^-10   2  f16 or better; f32
+//   bf16                2^-7    2  bf16 or better; f32
 //
-// Where the terms come from (u = eps32 / 2 is half a unit in the last place):
-//  - 8 * A: a score is a rounded sum of products. Its error is a small multiple
-//    of u * scale * sum_d |q_d k_d| <= u * A (rounding errors of the d terms
-//    grow like sqrt(d): about 3 at d = 128), plus one rounding each of the
-//    scaling, the subtraction of the maximum and a folded log2(e). An absolute
-//    error x in an exponent is a relative error x in p_j, which enters twice:
-//    in the numerator and in the sum.
-//  - 8 * 1: exp2 (4 units at most), the division, the final rounding.
-//  - sqrt(n): rounding errors of an n-term sum, of the weighted values and of
-//    the weights, grow like sqrt(n) * u (Higham and Mary, "A new approach to
-//    probabilistic rounding error analysis", 2019); each gets that much.
+// Where the terms come from:
+//  - (8 + d / 8) * A: a score is a rounded sum of d products that together are
+//    at most A. Random rounding errors would grow like sqrt(d), but d equal
+//    terms added to one accumulator all round the same way within a binade:
+//    d / 8 eps32, which is met. 8: the scaling, a folded log2(e), the
+//    subtraction of the maximum, cap and bias, one rounding each. An absolute
+//    error x in an exponent is a relative error x of p_j, which enters in the
+//    weighted sum and in the sum of weights.
+//  - 8: exp2 (a few units), the division, the logarithm, the final rounding.
+//  - sqrt(n): rounding errors of a sum of n terms grow like sqrt(n) (Higham and
+//    Mary, "A new approach to probabilistic rounding error analysis", 2019).
+//    For n equal terms that needs sums by tiles: of t keys each, (t + n / t) / 8
+//    instead of n / 8.
 //  - c * eps(T): P rounded (or truncated: one eps) to T for the second product
 //    and the output rounded to T (half an eps).
 //  - 2^-126 * M: weights below f32's normal range may be flushed to zero.

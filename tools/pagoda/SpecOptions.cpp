@@ -14,6 +14,7 @@
 #include "tools/pagoda/Commands.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <cmath>
@@ -277,7 +278,7 @@ std::string describe(const AttentionSpec &spec) {
   if (spec.chunk)
     os << ", chunk " << *spec.chunk;
   if (spec.softcap)
-    os << ", softcap " << *spec.softcap;
+    os << ", softcap " << format("%g", *spec.softcap);
   if (spec.sinks)
     os << ", sinks";
   if (!spec.alibiSlopes.empty())

@@ -12,6 +12,7 @@
 
 #include "tools/pagoda/Commands.h"
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/WithColor.h"
 #include "llvm/Support/raw_ostream.h"
@@ -30,6 +31,43 @@ constexpr Command commands[] = {
     {pagoda::runCommand, pagoda::run},
 };
 
+/// Refuses options that `sub` does not have. LLVM's parser would take any that
+/// begins with h for help, and exit with 0.
+llvm::Error checkNames(cl::SubCommand &sub, ArrayRef<char *> arguments) {
+  const auto &known = cl::getRegisteredOptions(sub);
+  for (StringRef argument : arguments) {
+    if (argument == "--")
+      break;
+    if (!argument.consume_front("--"))
+      continue;
+    StringRef name = argument.split('=').first;
+    if (known.contains(name))
+      continue;
+    StringRef nearest;
+    unsigned best = 4;
+    for (const auto &entry : known)
+      if (unsigned distance = name.edit_distance(entry.first, true, best);
+          entry.second->getOptionHiddenFlag() == cl::NotHidden &&
+          distance < best) {
+        nearest = entry.first;
+        best = distance;
+      }
+    std::string hint =
+        nearest.empty() ? "" : ("; did you mean '--" + nearest + "'?").str();
+    return createStringError("unknown option '--" + name + "'" + hint);
+  }
+  return llvm::Error::success();
+}
+
+/// Reports `error`, if it is one, and says whether it was.
+bool report(llvm::Error error) {
+  if (!error)
+    return false;
+  outs().flush();
+  WithColor::error(errs(), "pagoda") << toString(std::move(error)) << '\n';
+  return true;
+}
+
 } // namespace
 
 llvm::cl::OptionCategory &pagoda::optionCategory() {
@@ -42,6 +80,11 @@ int main(int argc, char **argv) {
   cl::HideUnrelatedOptions(pagoda::optionCategory());
   for (const Command &command : commands)
     cl::HideUnrelatedOptions(pagoda::optionCategory(), command.sub());
+  if (argc > 1)
+    for (const Command &command : commands)
+      if (command.sub().getName() == argv[1] &&
+          report(checkNames(command.sub(), ArrayRef(argv + 2, argc - 2))))
+        return 1;
   cl::ParseCommandLineOptions(
       argc, argv,
       "Pagoda: paged attention kernels for a model and a machine\n");
@@ -51,18 +94,11 @@ int main(int argc, char **argv) {
       continue;
     // Compiler and tools report by value; the runtime throws.
     try {
-      if (llvm::Error error = command.run()) {
-        outs().flush();
-        WithColor::error(errs(), "pagoda")
-            << toString(std::move(error)) << '\n';
-        return 1;
-      }
+      return report(command.run()) ? 1 : 0;
     } catch (const std::exception &exception) {
-      outs().flush();
-      WithColor::error(errs(), "pagoda") << exception.what() << '\n';
+      report(createStringError(exception.what()));
       return 1;
     }
-    return 0;
   }
   cl::PrintHelpMessage();
   return 1;

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Writes #pagoda.lanes on every tile type of a kernel. The lowering that follows
-// picks its emitter by this layout alone.
+// Writes #pagoda.lanes on every tile type of a kernel. The lowering that
+// follows picks its emitter by this layout alone.
 //
 //===----------------------------------------------------------------------===//
 

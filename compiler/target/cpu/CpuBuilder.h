@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // An op builder with short names for what CPU lowering emits all the time:
-// integer arithmetic that folds, loads and stores at byte offsets, counted loops.
-// Nothing here knows about attention.
+// integer arithmetic that folds, loads and stores at byte offsets, counted
+// loops. Nothing here knows about attention.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,9 +49,15 @@ public:
     return mlir::arith::ConstantOp::create(*this, getF32FloatAttr(value));
   }
 
-  Value add(Value a, Value b) { return createOrFold<mlir::arith::AddIOp>(a, b); }
-  Value sub(Value a, Value b) { return createOrFold<mlir::arith::SubIOp>(a, b); }
-  Value mul(Value a, Value b) { return createOrFold<mlir::arith::MulIOp>(a, b); }
+  Value add(Value a, Value b) {
+    return createOrFold<mlir::arith::AddIOp>(a, b);
+  }
+  Value sub(Value a, Value b) {
+    return createOrFold<mlir::arith::SubIOp>(a, b);
+  }
+  Value mul(Value a, Value b) {
+    return createOrFold<mlir::arith::MulIOp>(a, b);
+  }
   Value min(Value a, Value b) {
     return createOrFold<mlir::arith::MinSIOp>(a, b);
   }
@@ -80,10 +86,18 @@ public:
     return createOrFold<mlir::arith::ExtSIOp>(i64Type(), a);
   }
 
-  Value addf(Value a, Value b) { return mlir::arith::AddFOp::create(*this, a, b); }
-  Value subf(Value a, Value b) { return mlir::arith::SubFOp::create(*this, a, b); }
-  Value mulf(Value a, Value b) { return mlir::arith::MulFOp::create(*this, a, b); }
-  Value divf(Value a, Value b) { return mlir::arith::DivFOp::create(*this, a, b); }
+  Value addf(Value a, Value b) {
+    return mlir::arith::AddFOp::create(*this, a, b);
+  }
+  Value subf(Value a, Value b) {
+    return mlir::arith::SubFOp::create(*this, a, b);
+  }
+  Value mulf(Value a, Value b) {
+    return mlir::arith::MulFOp::create(*this, a, b);
+  }
+  Value divf(Value a, Value b) {
+    return mlir::arith::DivFOp::create(*this, a, b);
+  }
   Value negf(Value a) { return mlir::arith::NegFOp::create(*this, a); }
   /// a * b + c, scalar or vector.
   Value fma(Value a, Value b, Value c) {
@@ -126,8 +140,8 @@ public:
   /// for (i = lo; i < hi; i += step) carrying `inits`; returns the results.
   Values forLoop(Value lo, Value hi, int64_t step, ValueRange inits,
                  llvm::function_ref<Values(Value, ValueRange)> body) {
-    auto loop = mlir::scf::ForOp::create(*this, lo, hi, constantLike(lo, step),
-                                         inits);
+    auto loop =
+        mlir::scf::ForOp::create(*this, lo, hi, constantLike(lo, step), inits);
     mlir::OpBuilder::InsertionGuard guard(*this);
     setInsertionPointToStart(loop.getBody());
     Values results = body(loop.getInductionVar(), loop.getRegionIterArgs());

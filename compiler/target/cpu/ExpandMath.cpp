@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // exp2 is Pagoda's own (FastExp2.cpp): it is what kernels spend time on. log is
-// used once per row and tanh by soft caps; MLIR's approximations serve both. What
-// this pass leaves of the math dialect has instructions (fma).
+// used once per row and tanh by soft caps; MLIR's approximations serve both.
+// What this pass leaves of the math dialect has instructions (fma).
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +25,7 @@ namespace pagoda {
 } // namespace pagoda
 
 namespace {
-struct CpuExpandMathPass
-    : pagoda::impl::CpuExpandMathBase<CpuExpandMathPass> {
+struct CpuExpandMathPass : pagoda::impl::CpuExpandMathBase<CpuExpandMathPass> {
   void runOnOperation() override {
     pagoda::expandExp2(getOperation());
     RewritePatternSet patterns(&getContext());

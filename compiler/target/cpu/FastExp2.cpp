@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Expands f32 math.exp2 into thirteen elementwise ops. LLVM would call libm once
-// per lane instead, which costs a prefill kernel nearly half of its speed.
+// Expands f32 math.exp2 into thirteen elementwise ops. LLVM would call libm
+// once per lane instead, which costs a prefill kernel nearly half of its speed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,8 +30,8 @@ static Value expand(CpuBuilder &b, Value x) {
   auto constant = [&](float value) -> Value {
     Attribute attribute = b.getF32FloatAttr(value);
     if (type)
-      return arith::ConstantOp::create(
-          b, DenseElementsAttr::get(type, attribute));
+      return arith::ConstantOp::create(b,
+                                       DenseElementsAttr::get(type, attribute));
     return arith::ConstantOp::create(b, cast<TypedAttr>(attribute));
   };
   Type bitsType = b.getI32Type();

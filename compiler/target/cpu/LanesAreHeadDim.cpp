@@ -6,11 +6,12 @@
 //===----------------------------------------------------------------------===//
 //
 // For decode, which is bound by memory: each key and value row is streamed once
-// and meets all query heads of its group. A panel is block_rows packed rows. Q, O
-// are [row][dim] with dims padded to whole vectors, scores [row][key] with keys
-// padded. QK sums along lanes; block_vectors keys are reduced together by a
-// transposing reduction. While a row is used, the row at the same place
-// `prefetch` tiles ahead is prefetched: only the block table knows where it is.
+// and meets all query heads of its group. A panel is block_rows packed rows. Q,
+// O are [row][dim] with dims padded to whole vectors, scores [row][key] with
+// keys padded. QK sums along lanes; the sums of four keys are reduced together
+// by a transposing reduction. While keys stream in, rows of V that are due
+// `prefetch` heads later are prefetched: only the block table knows where they
+// are.
 //
 //===----------------------------------------------------------------------===//
 
@@ -78,11 +79,11 @@ private:
   Value cacheVector(Value row, Value column, int64_t count);
   Value sumLanes(ArrayRef<Value> vectors);
   Values sumTogether(Values vectors);
-  void qkKeys(const KvRows &rows, const Panel &panel, Value key, int64_t count);
+  void qkKeys(const KvRows &rows, const Panel &panel, Value key, int64_t count,
+              Value ahead);
   void pvColumns(const KvRows &rows, const Panel &panel, Value column,
                  int64_t count, bool rescale);
-  void prefetchRow(const KvRows &rows, const Panel &panel, Value key,
-                   Value firstByte, int64_t bytes);
+  void prefetch(Value pointer, int64_t bytes);
   void forEachScore(llvm::function_ref<Value(int64_t, Value, Value)> body);
   Value iota(Value first);
   Value coordinate(int64_t slot, const Panel &panel, int64_t row) {
@@ -94,6 +95,7 @@ private:
                   llvm::function_ref<void(int64_t, Value)> body);
 
   int64_t q, o, m, l, alpha, s; ///< scratch offsets
+  Value aheadOffset;            ///< bytes to the head whose rows are prefetched
 };
 
 } // namespace
@@ -126,11 +128,10 @@ void LanesAreHeadDim::loadQ(const Panel &panel) {
     Value token = b.div(packed, c.group);
     Value head = b.sub(packed, b.mul(token, c.group));
     Value entry = b.add(b.widen(c.item.rowMapOffset), token);
-    Value index =
-        b.load(b.i32Type(), b.at(c.arg("row_map"), b.mul(entry, 4)));
-    Value offset = b.add(b.mul(b.widen(index), c.arg("q_token_stride")),
-                         b.mul(queryHead(panel.head, head),
-                               c.arg("q_head_stride")));
+    Value index = b.load(b.i32Type(), b.at(c.arg("row_map"), b.mul(entry, 4)));
+    Value offset =
+        b.add(b.mul(b.widen(index), c.arg("q_token_stride")),
+              b.mul(queryHead(panel.head, head), c.arg("q_head_stride")));
     Value source = b.at(c.arg("q"), b.mul(offset, bytesOf(type)));
     b.forLoop(b.i64(0), b.i64(kDim()), 1, [&](Value d) {
       b.store(loadAsF32(type, b.at(source, b.mul(d, bytesOf(type)))),
@@ -225,63 +226,61 @@ Value LanesAreHeadDim::sumLanes(ArrayRef<Value> vectors) {
   return sum;
 }
 
-void LanesAreHeadDim::prefetchRow(const KvRows &rows, const Panel &panel,
-                                  Value key, Value firstByte, int64_t bytes) {
-  if (!rows.nextPointers)
-    return;
-  auto emit = [&] {
-    Value next = b.load(b.pointerType(), b.at(c.slot(*rows.nextPointers),
-                                              b.mul(key, 8)));
-    Value start =
-        b.at(next, b.add(b.mul(panel.head, rows.headStride), firstByte));
-    for (int64_t byte = 0; byte < bytes; byte += 64)
-      LLVM::Prefetch::create(b, b.at(start, byte), /*rw=*/0, /*hint=*/3,
-                             /*cache=*/1);
-  };
-  // Once per row, not once per panel.
-  if (panels() == 1)
-    return emit();
-  b.ifThen(b.compare(arith::CmpIPredicate::eq, panel.index, b.i64(0)), emit);
-}
-
-/// Scores of keys `key` to `key + count - 1`.
+/// Scores of keys `key` to `key + count - 1`. Key rows are read one after the
+/// other, as they lie in memory, so that the hardware's prefetchers see one
+/// stream; several partial sums of one row keep the FMA units busy instead of
+/// several rows. Beside that stream, rows of V that are due `prefetch` heads
+/// later are prefetched, which no hardware can foresee.
 void LanesAreHeadDim::qkKeys(const KvRows &rows, const Panel &panel, Value key,
-                             int64_t count) {
+                             int64_t count, Value ahead) {
+  int64_t bytes = bytesOf(c.cache.getElt());
   Value headOffset = b.mul(panel.head, rows.headStride);
-  Values keyRows, queryRows;
-  for (int64_t k = 0; k < count; ++k) {
-    Value index = b.add(key, k);
-    Value pointer = b.load(b.pointerType(),
-                           b.at(c.slot(rows.pointers), b.mul(index, 8)));
-    keyRows.push_back(b.at(pointer, headOffset));
-    prefetchRow(rows, panel, index, b.i64(0),
-                kDim() * bytesOf(c.cache.getElt()));
-  }
+  Values queryRows;
   for (int64_t row = 0; row < panelRows(); ++row)
     queryRows.push_back(rowOf(q, padded(kDim()), panel, row));
 
-  auto step = [&](Value d, int64_t dims, Values sums) {
-    Values queries;
-    for (Value row : queryRows)
-      queries.push_back(vectorAt(row, d));
-    for (int64_t k = 0; k < count; ++k) {
-      Value keys = cacheVector(keyRows[k], d, dims);
+  int64_t partials = std::max<int64_t>(
+      1, std::min(c.schedule.getBlockVectors(), kDim() / c.lanes));
+  int64_t stride = partials * c.lanes, whole = kDim() / stride * stride;
+  Values sums(panelRows() * count);
+  for (int64_t k = 0; k < count; ++k) {
+    Value index = b.add(key, k);
+    auto pointerIn = [&](Value array) {
+      return b.load(b.pointerType(), b.at(array, b.mul(index, 8)));
+    };
+    Value keyRow = b.at(pointerIn(c.slot(rows.pointers)), headOffset);
+    Value next = ahead ? b.at(pointerIn(ahead), aheadOffset) : Value();
+    // Vector `partial` of the dims from `d` on, of which `dims` exist.
+    auto step = [&](Value d, int64_t partial, int64_t dims, Values &next) {
+      Value column = b.add(d, partial * c.lanes);
+      Value keys = cacheVector(keyRow, column, dims);
       for (int64_t row = 0; row < panelRows(); ++row) {
-        Value &sum = sums[row * count + k];
-        sum = b.fma(keys, queries[row], sum);
+        Value &sum = next[row * partials + partial];
+        sum = b.fma(keys, vectorAt(queryRows[row], column), sum);
       }
+    };
+    Values parts(panelRows() * partials, splat(0));
+    if (whole)
+      parts =
+          b.forLoop(b.i64(0), b.i64(whole), stride, parts,
+                    [&](Value d, ValueRange carried) {
+                      Values sums(carried);
+                      if (next)
+                        prefetch(b.at(next, b.mul(d, bytes)), stride * bytes);
+                      for (int64_t partial = 0; partial < partials; ++partial)
+                        step(d, partial, c.lanes, sums);
+                      return sums;
+                    });
+    for (int64_t d = whole; d < kDim(); d += c.lanes)
+      step(b.i64(whole), (d - whole) / c.lanes, std::min(c.lanes, kDim() - d),
+           parts);
+    for (int64_t row = 0; row < panelRows(); ++row) {
+      Value sum = parts[row * partials];
+      for (int64_t partial = 1; partial < partials; ++partial)
+        sum = b.addf(sum, parts[row * partials + partial]);
+      sums[row * count + k] = sum;
     }
-    return sums;
-  };
-  int64_t whole = kDim() / c.lanes * c.lanes;
-  Values sums(panelRows() * count, splat(0));
-  if (whole)
-    sums = b.forLoop(b.i64(0), b.i64(whole), c.lanes, sums,
-                     [&](Value d, ValueRange carried) {
-                       return step(d, c.lanes, Values(carried));
-                     });
-  if (whole < kDim())
-    sums = step(b.i64(whole), kDim() - whole, sums);
+  }
 
   for (int64_t row = 0; row < panelRows(); ++row) {
     ArrayRef<Value> rowSums = ArrayRef(sums).slice(row * count, count);
@@ -295,24 +294,48 @@ void LanesAreHeadDim::qkKeys(const KvRows &rows, const Panel &panel, Value key,
   }
 }
 
+void LanesAreHeadDim::prefetch(Value pointer, int64_t bytes) {
+  for (int64_t byte = 0; byte < bytes; byte += 64)
+    LLVM::Prefetch::create(b, b.at(pointer, byte), /*rw=*/0, /*hint=*/3,
+                           /*cache=*/1);
+}
+
 void LanesAreHeadDim::qk(QkOp op, const Panel &panel) {
   const KvRows &rows = c.kvRows.find(op.getK())->second;
   c.scores[op.getS()] = {s, panel.valid};
   // A power of two of keys at a time, at most one per lane; pointers past the
   // valid count repeat a row that exists.
-  int64_t block = std::min<int64_t>(c.schedule.getBlockVectors(), c.lanes);
-  block = int64_t(llvm::bit_floor(uint64_t(block)));
+  int64_t block = std::min<int64_t>(4, c.lanes);
   while (c.kvTile() % block)
     block /= 2;
-  b.forLoop(b.i64(0), keyCount(panel), block,
-            [&](Value key) { qkKeys(rows, panel, key, block); });
+  auto allKeys = [&](Value ahead) {
+    b.forLoop(b.i64(0), keyCount(panel), block,
+              [&](Value key) { qkKeys(rows, panel, key, block, ahead); });
+  };
+  if (!c.prefetchRows)
+    return allKeys(Value());
+  // The head `prefetch` further on, in this tile or in a later one. Rows are
+  // prefetched once, not once per panel.
+  const KvRows &values = *c.prefetchRows;
+  int64_t heads = c.schedule.getHeads();
+  Value head = b.add(panel.head, c.schedule.getPrefetch() % heads);
+  Value later = b.compare(arith::CmpIPredicate::sge, head, b.i64(heads));
+  Value array = b.select(later, c.slot(*values.laterPointers),
+                         c.slot(*values.nextPointers));
+  head = b.select(later, b.sub(head, heads), head);
+  aheadOffset = b.mul(head, values.headStride);
+  if (panels() == 1)
+    return allKeys(array);
+  b.ifThenElse(
+      b.compare(arith::CmpIPredicate::eq, panel.index, b.i64(0)),
+      [&] { allKeys(array); }, [&] { allKeys(Value()); });
 }
 
-/// Columns `column` to `column + count - 1` of O, at most block_vectors vectors.
+/// Columns `column` to `column + count - 1` of O, at most block_vectors
+/// vectors.
 void LanesAreHeadDim::pvColumns(const KvRows &rows, const Panel &panel,
                                 Value column, int64_t count, bool rescale) {
   int64_t vectors = (count + c.lanes - 1) / c.lanes;
-  int64_t bytes = bytesOf(c.cache.getElt());
   Value headOffset = b.mul(panel.head, rows.headStride);
   Values sums;
   for (int64_t row = 0; row < panelRows(); ++row) {
@@ -327,18 +350,16 @@ void LanesAreHeadDim::pvColumns(const KvRows &rows, const Panel &panel,
   }
   sums = b.forLoop(
       b.i64(0), keyCount(panel), 1, sums, [&](Value key, ValueRange carried) {
-        Value pointer = b.load(
-            b.pointerType(), b.at(c.slot(rows.pointers), b.mul(key, 8)));
+        Value pointer =
+            b.load(b.pointerType(), b.at(c.slot(rows.pointers), b.mul(key, 8)));
         Value values = b.at(pointer, headOffset);
-        prefetchRow(rows, panel, key, b.mul(column, bytes), count * bytes);
         Values weights, next(carried);
         for (int64_t row = 0; row < panelRows(); ++row)
-          weights.push_back(b.splat(
-              scalarAt(b.at(scoresOf(row), b.mul(key, 4))), c.lanes));
+          weights.push_back(
+              b.splat(scalarAt(b.at(scoresOf(row), b.mul(key, 4))), c.lanes));
         for (int64_t n = 0; n < vectors; ++n) {
           int64_t dims = std::min(c.lanes, count - n * c.lanes);
-          Value value =
-              cacheVector(values, b.add(column, n * c.lanes), dims);
+          Value value = cacheVector(values, b.add(column, n * c.lanes), dims);
           for (int64_t row = 0; row < panelRows(); ++row) {
             Value &sum = next[row * vectors + n];
             sum = b.fma(value, weights[row], sum);
@@ -413,8 +434,8 @@ void LanesAreHeadDim::maskScores(MaskScoresOp op, const Panel &panel) {
   forEachScore([&](int64_t row, Value key, Value score) {
     Value first = b.add(j, Value(arith::TruncIOp::create(b, b.i32Type(), key)));
     Value positions = iota(first);
-    Value counts = arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
-                                         positions, limit);
+    Value counts =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::slt, positions, limit);
     if (!op.getBody().empty()) {
       Value inputs[] = {coordinate(c.rowSequences, panel, row),
                         coordinate(c.rowHeads, panel, row),
@@ -455,19 +476,21 @@ void LanesAreHeadDim::softmaxStep(SoftmaxStepOp op, const Panel &panel) {
         swap.push_back(lane ^ stride);
       most = b.maxf(most, vector::ShuffleOp::create(b, most, most, swap));
     }
-    Value after =
-        b.maxf(vector::ExtractOp::create(b, most, ArrayRef<int64_t>{0}), before);
+    Value after = b.maxf(
+        vector::ExtractOp::create(b, most, ArrayRef<int64_t>{0}), before);
     Value offset = b.negf(b.mulf(finiteOrZero(after), factor));
-    Value decay = b.exp2(b.fma(before, factor, offset));
-    Value factors = b.splat(factor, c.lanes), offsets = b.splat(offset, c.lanes);
+    // Rescaled by the difference of the rounded m c (LanesAreQueries.cpp).
+    Value decay = b.exp2(b.addf(b.mulf(before, factor), offset));
+    Value factors = b.splat(factor, c.lanes),
+          offsets = b.splat(offset, c.lanes);
     Value sum;
     for (int64_t key = 0; key < keys; key += c.lanes) {
       Value p = b.exp2(b.fma(scores(row, key), factors, offsets));
       storeVector(p, scoresOf(row), b.i64(key));
       sum = sum ? b.addf(sum, p) : p;
     }
-    Value total = vector::ExtractOp::create(
-        b, sumLanes(ArrayRef<Value>(sum)), ArrayRef<int64_t>{0});
+    Value total = vector::ExtractOp::create(b, sumLanes(ArrayRef<Value>(sum)),
+                                            ArrayRef<int64_t>{0});
     b.store(after, rowM);
     b.store(decay, rowOf(alpha, 1, panel, row));
     b.store(b.fma(scalarAt(rowL), decay, total), rowL);
@@ -509,13 +532,11 @@ void LanesAreHeadDim::mergePartials(MergePartialsOp op, const Panel &panel) {
       return b.add(b.mul(b.widen(slot), int64_t(c.kernel.getQHeads())), head);
     };
     Value lowest = b.f32(-std::numeric_limits<float>::infinity());
-    Value most = b.forLoop(begin, end, 1, lowest,
-                           [&](Value index, ValueRange carried) {
-                             Value state = b.at(
-                                 partialMl, b.mul(stateRow(index), 8));
-                             return Values{
-                                 b.maxf(scalarAt(state), carried[0])};
-                           })[0];
+    Value most =
+        b.forLoop(begin, end, 1, lowest, [&](Value index, ValueRange carried) {
+          Value state = b.at(partialMl, b.mul(stateRow(index), 8));
+          return Values{b.maxf(scalarAt(state), carried[0])};
+        })[0];
     Value offset = b.negf(b.mulf(finiteOrZero(most), factor));
     Value target = rowOf(o, padded(vDim()), panel, row);
     Value zero = splat(0);
@@ -525,9 +546,8 @@ void LanesAreHeadDim::mergePartials(MergePartialsOp op, const Panel &panel) {
         begin, end, 1, b.f32(0), [&](Value index, ValueRange carried) {
           Value state = stateRow(index);
           Value ml = b.at(partialMl, b.mul(state, 8));
-          Value weight = b.exp2(b.fma(scalarAt(ml), factor, offset));
-          Value source =
-              b.at(partialO, b.mul(state, vDim() * 4));
+          Value weight = b.exp2(b.addf(b.mulf(scalarAt(ml), factor), offset));
+          Value source = b.at(partialO, b.mul(state, vDim() * 4));
           b.forLoop(b.i64(0), b.i64(vDim()), 1, [&](Value d) {
             Value place = b.at(target, b.mul(d, 4));
             Value part = scalarAt(b.at(source, b.mul(d, 4)));

@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// For prefill. A panel is block_vectors vectors of packed query rows. Q and O are
-// kept transposed, [dim][row]; scores are [key][row]. Then
+// For prefill. A panel is block_vectors vectors of packed query rows. Q and O
+// are kept transposed, [dim][row]; scores are [key][row]. Then
 //
-//   S^T = K Q^T       one key element, broadcast from the cache, meets a vector of Q
-//   softmax           elementwise across vectors: no reductions over lanes
+//   S^T = K Q^T       one key element, broadcast from the cache, meets a vector
+//   of Q softmax           elementwise across vectors: no reductions over lanes
 //   O^T += V^T P^T    one value element, broadcast, meets a vector of P
 //
 // Both products keep block_rows x block_vectors accumulators in registers. Keys
@@ -36,6 +36,9 @@ public:
     l = c.slots.reserve(heads * rows * 4);
     alpha = c.slots.reserve(heads * rows * 4);
     s = c.slots.reserve(c.kvTile() * panelRows() * 4);
+    targets = c.slots.reserve(panelRows() * 8);
+    scales = c.slots.reserve(panelRows() * 4);
+    nowhere = c.slots.reserve(vDim() * 4);
   }
 
   int64_t panelRows() const override { return vectors() * c.lanes; }
@@ -81,61 +84,91 @@ private:
     return b.at(c.slot(s), b.mul(index, rowBytes()));
   }
   /// Rewrites the panel's scores key by key: `body(key, vector, score)`.
-  void
-  forEachScore(const Panel &panel,
-               llvm::function_ref<Value(Value, int64_t, Value)> body);
+  void forEachScore(const Panel &panel,
+                    llvm::function_ref<Value(Value, int64_t, Value)> body);
   /// Vector n of a coordinate array (i32), for this panel's rows.
   Value coordinates(int64_t slot, const Panel &panel, int64_t n) {
     Value row = b.at(c.slot(slot), b.mul(panel.index, panelRows() * 4));
     return b.load(VectorType::get({c.lanes}, b.i32Type()),
                   b.at(row, n * vectorBytes()), vectorBytes());
   }
+  Values transposed(Values rows);
+  void storeRows(const Panel &panel, Type type);
   void pvColumns(Value p, Value values, Value headOffset, Value accumulator,
-                 Value keys, Value column, int64_t count, ValueRange scale);
+                 Value keys, bool whole, Value column, int64_t count,
+                 ValueRange scale);
 
   int64_t q, o, m, l, alpha, s; ///< scratch offsets
+  int64_t targets;              ///< where each row of a panel is stored to
+  int64_t scales;               ///< and what it is multiplied by
+  int64_t nowhere;              ///< a row that nobody reads
 };
 
 } // namespace
 
-/// Packed row r of the item is head r % group of token r / group.
+/// Packed row r of the item is head r % group of token r / group. Rows past the
+/// item's last repeat it: they are computed and never stored.
 void LanesAreQueries::loadQ(const Panel &panel) {
   Type type = c.kernel.getQType();
   Value target = panelOf(q, kDim(), panel);
-  Value tokenStride = c.arg("q_token_stride");
-  Value headStride = c.arg("q_head_stride");
-  Value firstRow = b.mul(panel.index, panelRows());
-  b.forLoop(b.i64(0), b.i64(panelRows()), 1, [&](Value row) {
-    Value packed = b.add(firstRow, row);
-    Value column = b.at(target, b.mul(row, 4));
-    Value present = b.compare(arith::CmpIPredicate::slt, packed,
-                              b.widen(c.item.packedRows));
-    auto fill = [&](llvm::function_ref<Value(Value)> element) {
-      b.forLoop(b.i64(0), b.i64(kDim()), 1, [&](Value d) {
-        b.store(element(d), b.at(column, b.mul(d, rowBytes())));
+  Value lastRow = b.sub(b.widen(c.item.packedRows), 1);
+  for (int64_t n = 0; n < vectors(); ++n) {
+    Values sources;
+    for (int64_t lane = 0; lane < c.lanes; ++lane) {
+      Value row = b.add(b.mul(panel.index, panelRows()), n * c.lanes + lane);
+      Value packed = b.min(row, lastRow);
+      Value token = b.div(packed, c.group);
+      Value head = b.sub(packed, b.mul(token, c.group));
+      Value entry = b.add(b.widen(c.item.rowMapOffset), token);
+      Value index =
+          b.load(b.i32Type(), b.at(c.arg("row_map"), b.mul(entry, 4)));
+      Value offset =
+          b.add(b.mul(b.widen(index), c.arg("q_token_stride")),
+                b.mul(queryHead(panel.head, head), c.arg("q_head_stride")));
+      sources.push_back(b.at(c.arg("q"), b.mul(offset, bytesOf(type))));
+    }
+    int64_t whole = kDim() / c.lanes * c.lanes;
+    if (whole)
+      b.forLoop(b.i64(0), b.i64(whole), c.lanes, [&](Value d) {
+        Values block;
+        for (Value source : sources)
+          block.push_back(loadVectorAsF32(
+              type, c.lanes, b.at(source, b.mul(d, bytesOf(type)))));
+        Value row = b.at(target, b.mul(d, rowBytes()));
+        for (auto [i, column] : llvm::enumerate(transposed(block)))
+          storeRow(column, b.at(row, i * rowBytes()), n);
       });
-    };
-    b.ifThenElse(
-        present,
-        [&] {
-          Value token = b.div(packed, c.group);
-          Value head = b.sub(packed, b.mul(token, c.group));
-          Value entry = b.add(b.widen(c.item.rowMapOffset), token);
-          Value index = b.load(b.i32Type(),
-                               b.at(c.arg("row_map"), b.mul(entry, 4)));
-          Value offset =
-              b.add(b.mul(b.widen(index), tokenStride),
-                    b.mul(queryHead(panel.head, head), headStride));
-          Value source = b.at(c.arg("q"), b.mul(offset, bytesOf(type)));
-          fill([&](Value d) {
-            return loadAsF32(type, b.at(source, b.mul(d, bytesOf(type))));
-          });
-        },
-        [&] {
-          Value zero = b.f32(0);
-          fill([&](Value) { return zero; });
-        });
-  });
+    for (int64_t d = whole; d < kDim(); ++d) {
+      Value column = b.splat(b.f32(0), c.lanes);
+      for (auto [lane, source] : llvm::enumerate(sources)) {
+        Value element = loadAsF32(type, b.at(source, d * bytesOf(type)));
+        column = vector::InsertOp::create(b, element, column,
+                                          ArrayRef<int64_t>{int64_t(lane)});
+      }
+      storeRow(column, b.at(target, d * rowBytes()), n);
+    }
+  }
+}
+
+/// `lanes` vectors as a square matrix, transposed by exchanging blocks of 1, 2,
+/// 4, ... lanes between pairs of vectors.
+Values LanesAreQueries::transposed(Values rows) {
+  for (int64_t stride = 1; stride < c.lanes; stride *= 2) {
+    SmallVector<int64_t> low, high;
+    for (int64_t lane = 0; lane < c.lanes; ++lane) {
+      bool second = lane & stride;
+      low.push_back(second ? c.lanes + (lane ^ stride) : lane);
+      high.push_back(second ? c.lanes + lane : lane ^ stride);
+    }
+    for (int64_t i = 0; i < c.lanes; ++i) {
+      if (i & stride)
+        continue;
+      Value x = rows[i], y = rows[i | stride];
+      rows[i] = vector::ShuffleOp::create(b, x, y, low);
+      rows[i | stride] = vector::ShuffleOp::create(b, x, y, high);
+    }
+  }
+  return rows;
 }
 
 void LanesAreQueries::initState(StateInitOp op, const Panel &panel) {
@@ -223,8 +256,7 @@ void LanesAreQueries::qk(QkOp op, const Panel &panel) {
 }
 
 void LanesAreQueries::forEachScore(
-    const Panel &panel,
-    llvm::function_ref<Value(Value, int64_t, Value)> body) {
+    const Panel &panel, llvm::function_ref<Value(Value, int64_t, Value)> body) {
   b.forLoop(b.i64(0), keyCount(panel), 1, [&](Value key) {
     Value row = scoresOf(key);
     for (int64_t n = 0; n < vectors(); ++n)
@@ -237,8 +269,8 @@ void LanesAreQueries::mapScores(MapScoresOp op, const Panel &panel) {
   Value scale = b.splat(c.scalars.lookup(op.getScale()), c.lanes);
   Value j = c.scalars.lookup(op.getJ());
   forEachScore(panel, [&](Value key, int64_t n, Value score) {
-    Value position = b.add(
-        j, Value(arith::TruncIOp::create(b, b.i32Type(), key)));
+    Value position =
+        b.add(j, Value(arith::TruncIOp::create(b, b.i32Type(), key)));
     Value inputs[] = {b.mulf(score, scale),
                       coordinates(c.rowSequences, panel, n),
                       coordinates(c.rowHeads, panel, n),
@@ -255,8 +287,8 @@ void LanesAreQueries::maskScores(MaskScoresOp op, const Panel &panel) {
   Value lowest = splats(-std::numeric_limits<float>::infinity(), 1)[0];
   Value j = c.scalars.lookup(op.getJ());
   forEachScore(panel, [&](Value key, int64_t n, Value score) {
-    Value position = b.add(
-        j, Value(arith::TruncIOp::create(b, b.i32Type(), key)));
+    Value position =
+        b.add(j, Value(arith::TruncIOp::create(b, b.i32Type(), key)));
     Value inputs[] = {coordinates(c.rowSequences, panel, n),
                       coordinates(c.rowHeads, panel, n),
                       coordinates(c.rowPositions, panel, n), position};
@@ -275,8 +307,8 @@ void LanesAreQueries::softmaxStep(SoftmaxStepOp op, const Panel &panel) {
   Values before;
   for (int64_t n = 0; n < vectors(); ++n)
     before.push_back(loadRow(rowsM, n));
-  Values after = b.forLoop(
-      b.i64(0), keys, 1, before, [&](Value key, ValueRange carried) {
+  Values after =
+      b.forLoop(b.i64(0), keys, 1, before, [&](Value key, ValueRange carried) {
         Value row = scoresOf(key);
         Values next;
         for (int64_t n = 0; n < vectors(); ++n)
@@ -284,37 +316,36 @@ void LanesAreQueries::softmaxStep(SoftmaxStepOp op, const Panel &panel) {
         return next;
       });
 
-  // 2^((s - m) c) = 2^(s c - m c), one FMA. Rounding m c is the same factor in
-  // every term of a row, o and l included, so it cancels.
+  // 2^((s - m) c) = 2^(s c - r) with r = m c, one FMA. The rounding of r is the
+  // same factor in every term of the state, o and l, and cancels as long as the
+  // state is rescaled by the difference of the rounded values.
   Values offsets, sums;
   for (int64_t n = 0; n < vectors(); ++n) {
     Value offset = b.negf(b.mulf(finiteOrZero(after[n]), factor));
-    Value decay = b.exp2(b.fma(before[n], factor, offset));
+    Value decay = b.exp2(b.addf(b.mulf(before[n], factor), offset));
     storeRow(after[n], rowsM, n);
     storeRow(decay, rowsAlpha, n);
     offsets.push_back(offset);
     sums.push_back(b.mulf(loadRow(rowsL, n), decay));
   }
-  sums = b.forLoop(b.i64(0), keys, 1, sums,
-                   [&](Value key, ValueRange carried) {
-                     Value row = scoresOf(key);
-                     Values next;
-                     for (int64_t n = 0; n < vectors(); ++n) {
-                       Value p = b.exp2(b.fma(loadRow(row, n), factor,
-                                              offsets[n]));
-                       storeRow(p, row, n);
-                       next.push_back(b.addf(carried[n], p));
-                     }
-                     return next;
-                   });
+  sums = b.forLoop(b.i64(0), keys, 1, sums, [&](Value key, ValueRange carried) {
+    Value row = scoresOf(key);
+    Values next;
+    for (int64_t n = 0; n < vectors(); ++n) {
+      Value p = b.exp2(b.fma(loadRow(row, n), factor, offsets[n]));
+      storeRow(p, row, n);
+      next.push_back(b.addf(carried[n], p));
+    }
+    return next;
+  });
   for (int64_t n = 0; n < vectors(); ++n)
     storeRow(sums[n], rowsL, n);
 }
 
 /// Columns `column` to `column + count - 1` of O: one register block.
 void LanesAreQueries::pvColumns(Value p, Value values, Value headOffset,
-                                Value accumulator, Value keys, Value column,
-                                int64_t count, ValueRange scale) {
+                                Value accumulator, Value keys, bool whole,
+                                Value column, int64_t count, ValueRange scale) {
   Type type = c.cache.getElt();
   int64_t bytes = bytesOf(type);
   Value target = b.at(accumulator, b.mul(column, rowBytes()));
@@ -325,25 +356,31 @@ void LanesAreQueries::pvColumns(Value p, Value values, Value headOffset,
       Value sum = loadRow(b.at(target, r * rowBytes()), n);
       sums.push_back(scale.empty() ? sum : b.mulf(sum, scale[n]));
     }
-  sums = b.forLoop(
-      b.i64(0), keys, 1, sums, [&](Value key, ValueRange carried) {
-        Value row = b.at(p, b.mul(key, rowBytes()));
-        Values vectorsOfP;
-        for (int64_t n = 0; n < vectors(); ++n)
-          vectorsOfP.push_back(loadRow(row, n));
-        Value pointer =
-            b.at(b.load(b.pointerType(), b.at(values, b.mul(key, 8))), offset);
-        Values next(carried);
-        for (int64_t r = 0; r < count; ++r) {
-          Value splat =
-              b.splat(loadAsF32(type, b.at(pointer, r * bytes)), c.lanes);
-          for (int64_t n = 0; n < vectors(); ++n) {
-            Value &sum = next[r * vectors() + n];
-            sum = b.fma(splat, vectorsOfP[n], sum);
-          }
-        }
-        return next;
-      });
+  auto step = [&](Value key, int64_t ahead, Values next) {
+    Value row = b.at(b.at(p, b.mul(key, rowBytes())), ahead * rowBytes());
+    Values vectorsOfP;
+    for (int64_t n = 0; n < vectors(); ++n)
+      vectorsOfP.push_back(loadRow(row, n));
+    Value slot = b.at(b.at(values, b.mul(key, 8)), ahead * 8);
+    Value pointer = b.at(b.load(b.pointerType(), slot), offset);
+    for (int64_t r = 0; r < count; ++r) {
+      Value splat = b.splat(loadAsF32(type, b.at(pointer, r * bytes)), c.lanes);
+      for (int64_t n = 0; n < vectors(); ++n) {
+        Value &sum = next[r * vectors() + n];
+        sum = b.fma(splat, vectorsOfP[n], sum);
+      }
+    }
+    return next;
+  };
+  // Whole tiles have a known number of keys: several at a time.
+  int64_t unroll = whole && c.kvTile() % 4 == 0 ? 4 : 1;
+  sums = b.forLoop(b.i64(0), keys, unroll, sums,
+                   [&](Value key, ValueRange carried) {
+                     Values next(carried);
+                     for (int64_t ahead = 0; ahead < unroll; ++ahead)
+                       next = step(key, ahead, next);
+                     return next;
+                   });
   for (int64_t r = 0; r < count; ++r)
     for (int64_t n = 0; n < vectors(); ++n)
       storeRow(sums[r * vectors() + n], b.at(target, r * rowBytes()), n);
@@ -363,38 +400,75 @@ void LanesAreQueries::pv(PvOp op, const Panel &panel) {
   int64_t block = c.schedule.getBlockRows(), whole = vDim() / block * block;
   if (whole)
     b.forLoop(b.i64(0), b.i64(whole), block, [&](Value column) {
-      pvColumns(p, values, headOffset, accumulator, keys, column, block, scale);
+      pvColumns(p, values, headOffset, accumulator, keys, !panel.valid, column,
+                block, scale);
     });
   if (whole < vDim())
-    pvColumns(p, values, headOffset, accumulator, keys, b.i64(whole),
-              vDim() - whole, scale);
+    pvColumns(p, values, headOffset, accumulator, keys, !panel.valid,
+              b.i64(whole), vDim() - whole, scale);
 }
 
+/// First where each row goes, then all rows through one transposition. Rows
+/// that the item does not hold go nowhere.
 void LanesAreQueries::store(StoreOp op, const Panel &panel) {
-  Value rowsM = panelOf(m, 1, panel), rowsL = panelOf(l, 1, panel),
-        rowsO = panelOf(o, vDim(), panel);
+  Value rowsM = panelOf(m, 1, panel), rowsL = panelOf(l, 1, panel);
   Value firstRow = b.mul(panel.index, panelRows());
   Value count =
       b.min(b.sub(b.widen(c.item.packedRows), firstRow), b.i64(panelRows()));
+  auto send = [&](Value row, Value target, Value scale) {
+    b.store(target, b.at(c.slot(targets), b.mul(row, 8)));
+    b.store(scale, b.at(c.slot(scales), b.mul(row, 4)));
+  };
   b.forLoop(b.i64(0), count, 1, [&](Value row) {
     Value packed = b.add(firstRow, row);
     Value token = b.div(packed, c.group);
     Value head = queryHead(panel.head, b.sub(packed, b.mul(token, c.group)));
     Value lane = b.mul(row, 4);
-    Value rowM = b.load(b.getF32Type(), b.at(rowsM, lane));
-    Value rowL = b.load(b.getF32Type(), b.at(rowsL, lane));
-    auto copy = [&](Value target, Type targetType, Value scale) {
-      b.forLoop(b.i64(0), b.i64(vDim()), 1, [&](Value d) {
-        Value value = b.load(b.getF32Type(),
-                             b.at(b.at(rowsO, lane), b.mul(d, rowBytes())));
-        if (scale)
-          value = b.mulf(value, scale);
-        storeFromF32(targetType, value,
-                     b.at(target, b.mul(d, bytesOf(targetType))));
-      });
-    };
-    writeRow(op, token, head, rowM, rowL, copy);
+    writeRow(op, token, head, b.load(b.getF32Type(), b.at(rowsM, lane)),
+             b.load(b.getF32Type(), b.at(rowsL, lane)),
+             [&](Value target, Type, Value scale) {
+               send(row, target, scale ? scale : b.f32(1));
+             });
   });
+  b.forLoop(count, b.i64(panelRows()), 1,
+            [&](Value row) { send(row, c.slot(nowhere), b.f32(0)); });
+  Type type = c.kernel.getQType();
+  if (type.isF32())
+    return storeRows(panel, type);
+  Value isFinal =
+      b.compare(arith::CmpIPredicate::slt, c.item.partialSlot, b.i32(0));
+  b.ifThenElse(
+      isFinal, [&] { storeRows(panel, type); },
+      [&] { storeRows(panel, b.getF32Type()); });
+}
+
+void LanesAreQueries::storeRows(const Panel &panel, Type type) {
+  Value rowsO = panelOf(o, vDim(), panel);
+  for (int64_t n = 0; n < vectors(); ++n) {
+    Value scale = loadRow(c.slot(scales), n);
+    Values pointers;
+    for (int64_t lane = 0; lane < c.lanes; ++lane)
+      pointers.push_back(
+          b.load(b.pointerType(), c.slot(targets + (n * c.lanes + lane) * 8)));
+    int64_t whole = vDim() / c.lanes * c.lanes;
+    if (whole)
+      b.forLoop(b.i64(0), b.i64(whole), c.lanes, [&](Value d) {
+        Value row = b.at(rowsO, b.mul(d, rowBytes()));
+        Values block;
+        for (int64_t i = 0; i < c.lanes; ++i)
+          block.push_back(b.mulf(loadRow(b.at(row, i * rowBytes()), n), scale));
+        for (auto [pointer, value] : llvm::zip(pointers, transposed(block)))
+          storeFromF32(type, value, b.at(pointer, b.mul(d, bytesOf(type))));
+      });
+    for (int64_t d = whole; d < vDim(); ++d) {
+      Value column = b.mulf(loadRow(b.at(rowsO, d * rowBytes()), n), scale);
+      for (auto [lane, pointer] : llvm::enumerate(pointers)) {
+        Value element = vector::ExtractOp::create(
+            b, column, ArrayRef<int64_t>{int64_t(lane)});
+        storeFromF32(type, element, b.at(pointer, d * bytesOf(type)));
+      }
+    }
+  }
 }
 
 std::unique_ptr<TileEmitter>

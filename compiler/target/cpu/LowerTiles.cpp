@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Turns each pagoda.kernel into an llvm.func of type pagoda_kernel_fn, op by op.
-// Lowers here what no layout matters for: the loop over items, coordinates, key
-// ranges, KV loops, pointers to cache rows through the block table. Tiles are the
-// emitters' business (TileEmitter.h). Stops at loops and vectors; the LLVM dialect
-// is upstream's work.
+// Turns each pagoda.kernel into an llvm.func of type pagoda_kernel_fn, op by
+// op. Lowers here what no layout matters for: the loop over items, coordinates,
+// key ranges, KV loops, pointers to cache rows through the block table. Tiles
+// are the emitters' business (TileEmitter.h). Stops at loops and vectors; the
+// LLVM dialect is upstream's work.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,8 +29,7 @@ Value KernelContext::arg(StringRef field) {
   if (!value) {
     OpBuilder::InsertionGuard guard(b);
     // After the entry block's argument loads, before everything that uses them.
-    b.setInsertionPointToStart(
-        cast<BlockArgument>(args).getOwner());
+    b.setInsertionPointToStart(cast<BlockArgument>(args).getOwner());
     AbiField abi = attentionField(field);
     value = b.load(fieldType(b.getContext(), abi.type), b.at(args, abi.offset));
   }
@@ -82,11 +81,10 @@ LogicalResult KernelLowering::run() {
 
   b.setInsertionPoint(c.kernel);
   Type pointer = b.pointerType();
-  auto type = LLVM::LLVMFunctionType::get(
-      LLVM::LLVMVoidType::get(b.getContext()),
-      {pointer, b.i64Type(), b.i64Type(), pointer});
-  auto function =
-      LLVM::LLVMFuncOp::create(b, c.kernel.getSymName(), type);
+  auto type =
+      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()),
+                                  {pointer, b.i64Type(), b.i64Type(), pointer});
+  auto function = LLVM::LLVMFuncOp::create(b, c.kernel.getSymName(), type);
   function.setArgAttr(3, LLVM::LLVMDialect::getNoAliasAttrName(),
                       b.getUnitAttr());
   Block *entry = function.addEntryBlock(b);
@@ -123,8 +121,8 @@ KernelDescription KernelLowering::describe() {
   info.head_dim = int32_t(c.cache.getKDim());
   info.v_head_dim = int32_t(c.cache.getVDim());
   info.block_size = int32_t(c.cache.getBlock());
-  info.layout = c.cache.getLayout() == CacheLayout::nhd ? PAGODA_NHD
-                                                        : PAGODA_HND;
+  info.layout =
+      c.cache.getLayout() == CacheLayout::nhd ? PAGODA_NHD : PAGODA_HND;
   info.q_dtype = info.o_dtype = dtype(c.kernel.getQType());
   info.k_dtype = info.v_dtype = dtype(c.cache.getElt());
   info.max_rows = int32_t(c.maxTokens());
@@ -157,8 +155,9 @@ void KernelLowering::lowerBody(Block &block) {
         })
         .Case([&](KvLoopOp loop) { lowerKvLoop(loop); })
         .Case([&](MergePartialsOp merge) {
-          perPanel(
-              [&](const Panel &panel) { emitter->mergePartials(merge, panel); });
+          perPanel([&](const Panel &panel) {
+            emitter->mergePartials(merge, panel);
+          });
         })
         .Case([&](StoreOp store) {
           perPanel([&](const Panel &panel) { emitter->store(store, panel); });
@@ -181,9 +180,10 @@ void KernelLowering::lowerForItems(ForItemsOp op) {
     auto field = [&](StringRef name) {
       return b.load(b.i32Type(), b.at(item, itemField(name).offset));
     };
-    c.item = {field("table_row"), field("row_map_offset"), field("row_count"),
-              field("head_begin"), field("kv_end"),        field("kv_begin"),
-              field("partial_slot"), field("flags"),       {}};
+    c.item = {
+        field("table_row"),    field("row_map_offset"), field("row_count"),
+        field("head_begin"),   field("kv_end"),         field("kv_begin"),
+        field("partial_slot"), field("flags"),          {}};
     c.item.packedRows = b.mul(c.item.rowCount, c.group);
     lowerBody(op.getBody().front());
   });
@@ -231,8 +231,7 @@ void KernelLowering::lowerCoords(CoordsOp op) {
     Value offset = b.mul(b.widen(entry), 4);
     Value slot = b.mul(b.widen(row), 4);
     auto copy = [&](Value from, int64_t to) {
-      b.store(b.load(b.i32Type(), b.at(from, offset)),
-              b.at(c.slot(to), slot));
+      b.store(b.load(b.i32Type(), b.at(from, offset)), b.at(c.slot(to), slot));
     };
     copy(positions, c.rowPositions);
     copy(sequences, c.rowSequences);
@@ -308,11 +307,10 @@ void KernelLowering::computePanelRanges(KvRangeOp op) {
   Value count = b.ceilDiv(c.item.packedRows, rows);
   b.forLoop(b.i32(0), count, 1, [&](Value panel) {
     Value firstRow = b.mul(panel, rows);
-    Value lastRow =
-        b.sub(b.min(b.add(firstRow, rows), c.item.packedRows), 1);
+    Value lastRow = b.sub(b.min(b.add(firstRow, rows), c.item.packedRows), 1);
     auto position = [&](Value row) {
-      return b.load(b.i32Type(), b.at(c.slot(c.rowPositions),
-                                      b.mul(b.widen(row), 4)));
+      return b.load(b.i32Type(),
+                    b.at(c.slot(c.rowPositions), b.mul(b.widen(row), 4)));
     };
     SmallVector<Value> keys =
         visibleKeys(op, position(firstRow), position(lastRow));
@@ -342,9 +340,8 @@ void KernelLowering::lowerKvLoop(KvLoopOp op) {
           TypeSwitch<Operation *>(&inner)
               .Case([&](QkOp qk) { emitter->qk(qk, panel); })
               .Case([&](MapScoresOp map) { emitter->mapScores(map, panel); })
-              .Case([&](MaskScoresOp mask) {
-                emitter->maskScores(mask, panel);
-              })
+              .Case(
+                  [&](MaskScoresOp mask) { emitter->maskScores(mask, panel); })
               .Case([&](SoftmaxStepOp step) {
                 emitter->softmaxStep(step, panel);
               })
@@ -362,8 +359,7 @@ void KernelLowering::lowerKvLoop(KvLoopOp op) {
       if (limit)
         visible = b.min(b.sub(c.scalars.lookup(limit), j), visible);
       auto bound = [&](int64_t array) {
-        return b.load(b.i32Type(),
-                      b.at(c.slot(array), b.mul(panel.index, 4)));
+        return b.load(b.i32Type(), b.at(c.slot(array), b.mul(panel.index, 4)));
       };
       if (!c.panelEnd) {
         panel.valid = limit ? visible : Value();
@@ -371,8 +367,8 @@ void KernelLowering::lowerKvLoop(KvLoopOp op) {
       }
       panel.valid = b.min(visible, b.sub(bound(*c.panelEnd), j));
       Value some = b.compare(Predicate::sgt, panel.valid, b.i32(0));
-      Value begun = b.compare(Predicate::slt, bound(*c.panelBegin),
-                              b.add(j, c.kvTile()));
+      Value begun =
+          b.compare(Predicate::slt, bound(*c.panelBegin), b.add(j, c.kvTile()));
       b.ifThen(arith::AndIOp::create(b, some, begun), [&] { body(panel); });
     });
   });
@@ -391,16 +387,14 @@ void KernelLowering::lowerKvRef(KvRefOp op, Value j) {
   Value base = b.at(field("base"), firstHead);
   Value blockStride = b.mul(field("block_stride"), bytes);
   Value tokenStride = b.mul(field("token_stride"), bytes);
-  Value tableRow =
-      b.at(c.arg("block_table"), b.mul(b.mul(b.widen(c.item.tableRow),
-                                             c.arg("block_table_stride")),
-                                       4));
+  Value tableRow = b.at(
+      c.arg("block_table"),
+      b.mul(b.mul(b.widen(c.item.tableRow), c.arg("block_table_stride")), 4));
 
   KvRows rows;
   rows.headStride = headStride;
   if (op.getLimit())
-    rows.valid = b.min(b.sub(c.scalars.lookup(op.getLimit()), j),
-                       b.i32(keys));
+    rows.valid = b.min(b.sub(c.scalars.lookup(op.getLimit()), j), b.i32(keys));
   // Rows past `last` do not exist: their pointers repeat the last one, so that
   // the block table is never read beyond the item's keys.
   auto fill = [&](Value first, Value last) {
@@ -411,12 +405,11 @@ void KernelLowering::lowerKvRef(KvRefOp op, Value j) {
         position = b.min(position, last);
       Value logical = b.div(position, block);
       Value inBlock = b.sub(position, b.mul(logical, block));
-      Value physical = b.load(b.i32Type(),
-                              b.at(tableRow, b.mul(b.widen(logical), 4)));
+      Value physical =
+          b.load(b.i32Type(), b.at(tableRow, b.mul(b.widen(logical), 4)));
       Value offset = b.add(b.mul(b.widen(physical), blockStride),
                            b.mul(b.widen(inBlock), tokenStride));
-      b.store(b.at(base, offset),
-              b.at(c.slot(slot), b.mul(b.widen(index), 8)));
+      b.store(b.at(base, offset), b.at(c.slot(slot), b.mul(b.widen(index), 8)));
     });
     return slot;
   };
@@ -424,9 +417,16 @@ void KernelLowering::lowerKvRef(KvRefOp op, Value j) {
   if (op.getLimit())
     last = b.sub(c.scalars.lookup(op.getLimit()), 1);
   rows.pointers = fill(j, last);
-  if (int64_t distance = c.schedule.getPrefetch())
-    rows.nextPointers = fill(b.add(j, distance * keys),
-                             b.sub(c.item.kvEnd, 1));
+  if (int64_t distance = c.schedule.getPrefetch(); distance && !key) {
+    int64_t tiles = distance / c.schedule.getHeads();
+    Value end = b.sub(c.item.kvEnd, 1);
+    auto ahead = [&](int64_t count) {
+      return fill(b.add(j, count * keys), end);
+    };
+    rows.nextPointers = tiles ? ahead(tiles) : rows.pointers;
+    rows.laterPointers = ahead(tiles + 1);
+    c.prefetchRows = rows;
+  }
   c.kvRows[op.getRef()] = rows;
 }
 
@@ -443,8 +443,8 @@ namespace pagoda {
 namespace {
 struct CpuLowerTilesPass : pagoda::impl::CpuLowerTilesBase<CpuLowerTilesPass> {
   void runOnOperation() override {
-    for (auto kernel : llvm::make_early_inc_range(
-             getOperation().getOps<KernelOp>()))
+    for (auto kernel :
+         llvm::make_early_inc_range(getOperation().getOps<KernelOp>()))
       if (failed(lowerCpuTiles(kernel)))
         return signalPassFailure();
   }

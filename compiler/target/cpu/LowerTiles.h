@@ -13,8 +13,8 @@
 namespace pagoda {
 
 /// Replaces `kernel`, whose tiles have CPU layouts, by an llvm.func of type
-/// pagoda_kernel_fn that carries its description. A kernel that a CPU cannot run
-/// is a diagnostic.
+/// pagoda_kernel_fn that carries its description. A kernel that a CPU cannot
+/// run is a diagnostic.
 mlir::LogicalResult lowerCpuTiles(KernelOp kernel);
 
 } // namespace pagoda

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A region is written for one score. Here it is evaluated for a vector of scores:
-// ops whose operands are all scalars stay scalar, any other op is made anew on
-// vectors, its scalar operands broadcast. Reads of argument arrays with a vector
-// of indices become gathers.
+// A region is written for one score. Here it is evaluated for a vector of
+// scores: ops whose operands are all scalars stay scalar, any other op is made
+// anew on vectors, its scalar operands broadcast. Reads of argument arrays with
+// a vector of indices become gathers.
 //
 //===----------------------------------------------------------------------===//
 

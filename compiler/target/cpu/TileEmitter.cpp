@@ -13,8 +13,7 @@ using namespace mlir;
 using namespace pagoda;
 
 void TileEmitter::forEachPanel(llvm::function_ref<void(const Panel &)> body) {
-  Value panelCount =
-      b.widen(b.ceilDiv(c.item.packedRows, panelRows()));
+  Value panelCount = b.widen(b.ceilDiv(c.item.packedRows, panelRows()));
   auto perHead = [&](Value head) {
     if (panels() == 1)
       return body({head, b.i64(0), Value()});
@@ -35,8 +34,7 @@ Value TileEmitter::loadAsF32(Type type, Value pointer) {
 }
 
 Value TileEmitter::loadVectorAsF32(Type type, int64_t count, Value pointer) {
-  Value value =
-      b.load(VectorType::get({count}, type), pointer, bytesOf(type));
+  Value value = b.load(VectorType::get({count}, type), pointer, bytesOf(type));
   if (type.isF32())
     return value;
   return arith::ExtFOp::create(b, b.vectorType(count), value);
@@ -65,10 +63,8 @@ static Value constantLike(CpuBuilder &b, Value like, float value) {
 }
 
 Value TileEmitter::finiteOrZero(Value m) {
-  Value lowest =
-      constantLike(b, m, -std::numeric_limits<float>::infinity());
-  Value none =
-      arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, m, lowest);
+  Value lowest = constantLike(b, m, -std::numeric_limits<float>::infinity());
+  Value none = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, m, lowest);
   return arith::SelectOp::create(b, none, constantLike(b, m, 0.0f), m);
 }
 
@@ -76,10 +72,10 @@ Value TileEmitter::logSumExp(Value m, Value l, Value factor) {
   constexpr float ln2 = 0.69314718055994531f;
   float infinity = std::numeric_limits<float>::infinity();
   Value zero = constantLike(b, l, 0.0f);
-  Value empty =
-      arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, l, zero);
+  Value empty = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, l, zero);
   Value log = math::LogOp::create(b, l);
-  Value lse = b.fma(m, b.mulf(factor, b.f32(ln2)), log);
+  // The state is relative to the rounded m c, so that is what is added back.
+  Value lse = b.fma(b.mulf(m, factor), b.f32(ln2), log);
   return arith::SelectOp::create(b, empty, constantLike(b, l, -infinity), lse);
 }
 
@@ -95,16 +91,15 @@ void TileEmitter::writeRow(StoreOp op, Value token, Value head, Value m,
       row = b.load(b.i32Type(), b.at(c.arg("row_map"), b.mul(entry, 4)));
     }
     row = b.widen(row);
-    Value empty = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, l,
-                                        b.f32(0));
+    Value empty =
+        arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, l, b.f32(0));
     Value inverse = b.select(empty, b.f32(0), b.divf(b.f32(1), l));
     Value offset = b.add(b.mul(row, c.arg("o_token_stride")),
                          b.mul(head, c.arg("o_head_stride")));
     copy(b.at(c.arg("o"), b.mul(offset, bytesOf(oType))), oType, inverse);
     Value lse = c.arg("lse");
     Value null = LLVM::ZeroOp::create(b, b.pointerType());
-    Value wanted =
-        LLVM::ICmpOp::create(b, LLVM::ICmpPredicate::ne, lse, null);
+    Value wanted = LLVM::ICmpOp::create(b, LLVM::ICmpPredicate::ne, lse, null);
     b.ifThen(wanted, [&] {
       Value index = b.add(b.mul(row, c.arg("lse_token_stride")),
                           b.mul(head, c.arg("lse_head_stride")));
@@ -129,21 +124,20 @@ void TileEmitter::writeRow(StoreOp op, Value token, Value head, Value m,
 }
 
 void TileEmitter::ifFirstSplit(llvm::function_ref<void()> body) {
-  Value bit = arith::AndIOp::create(b, c.item.flags,
-                                    b.i32(PAGODA_ITEM_FIRST_SPLIT));
+  Value bit =
+      arith::AndIOp::create(b, c.item.flags, b.i32(PAGODA_ITEM_FIRST_SPLIT));
   b.ifThen(b.compare(arith::CmpIPredicate::ne, bit, b.i32(0)), body);
 }
 
 std::pair<Value, Value> TileEmitter::sinkState(Value packed, Value factor) {
   constexpr float log2e = 1.4426950408889634f;
-  Value head =
-      b.load(b.i32Type(), b.at(c.slot(c.rowHeads), b.mul(packed, 4)));
-  Value logit = b.load(b.getF32Type(),
-                       b.at(c.arg("sinks"), b.mul(b.widen(head), 4)));
+  Value head = b.load(b.i32Type(), b.at(c.slot(c.rowHeads), b.mul(packed, 4)));
+  Value logit =
+      b.load(b.getF32Type(), b.at(c.arg("sinks"), b.mul(b.widen(head), 4)));
   // m is in score units: m * factor = logit * log2 e.
   Value m = b.divf(b.mulf(logit, b.f32(log2e)), c.scalars.lookup(factor));
-  Value none = arith::CmpFOp::create(
-      b, arith::CmpFPredicate::OEQ, m,
-      b.f32(-std::numeric_limits<float>::infinity()));
+  Value none =
+      arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, m,
+                            b.f32(-std::numeric_limits<float>::infinity()));
   return {m, b.select(none, b.f32(0), b.f32(1))};
 }

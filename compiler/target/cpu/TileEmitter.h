@@ -6,14 +6,14 @@
 //===----------------------------------------------------------------------===//
 //
 // LowerTiles.cpp walks a kernel and lowers what no layout matters for: items,
-// coordinates, ranges, loops, row pointers. For tiles it asks an emitter, one per
-// layout: LanesAreQueries.cpp and LanesAreHeadDim.cpp. An emitter lowers one op at
-// a time, for one *panel*: some rows of one head. The KV loop visits
+// coordinates, ranges, loops, row pointers. For tiles it asks an emitter, one
+// per layout: LanesAreQueries.cpp and LanesAreHeadDim.cpp. An emitter lowers
+// one op at a time, for one *panel*: some rows of one head. The KV loop visits
 //
 //   for each KV tile: for each head: for each panel: the ops of the body
 //
-// which is legal because every op of the body treats rows independently, and keeps
-// a panel's scores in the first-level cache from QK to PV.
+// which is legal because every op of the body treats rows independently, and
+// keeps a panel's scores in the first-level cache from QK to PV.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,10 +59,12 @@ struct ItemValues {
 /// Pointers to the rows of one KV tile: an array of [keys] pointers in scratch,
 /// each to head `headBegin` of its row.
 struct KvRows {
-  int64_t pointers = 0;                ///< scratch offset
-  std::optional<int64_t> nextPointers; ///< rows `prefetch` tiles ahead
-  Value headStride;                    ///< bytes
-  Value valid; ///< i32 keys that exist; null: all
+  int64_t pointers = 0; ///< scratch offset
+  /// For values, where the schedule prefetches: the rows that lie `prefetch`
+  /// heads ahead of head 0, and those one tile later.
+  std::optional<int64_t> nextPointers, laterPointers;
+  Value headStride; ///< bytes
+  Value valid;      ///< i32 keys that exist; null: all
 };
 
 /// Scores of one panel: [keys][rows] or [rows][keys].
@@ -97,6 +99,8 @@ struct KernelContext {
   /// Scalars of the kernel's body (arguments, loop bounds) in lowered form.
   mlir::IRMapping scalars;
   llvm::DenseMap<Value, KvRows> kvRows;
+  /// The values of the current tile, if the schedule prefetches.
+  std::optional<KvRows> prefetchRows;
   llvm::DenseMap<Value, Scores> scores;
   /// Accumulators whose rescaling is still due: pv multiplies while it loads.
   llvm::DenseSet<Value> pendingRescale;
@@ -126,9 +130,7 @@ public:
 
   /// Rows of a panel, and panels of a head.
   virtual int64_t panelRows() const = 0;
-  int64_t panels() const {
-    return (c.rows() + panelRows() - 1) / panelRows();
-  }
+  int64_t panels() const { return (c.rows() + panelRows() - 1) / panelRows(); }
   /// Calls `body` for each head and each panel that holds rows of the item.
   void forEachPanel(llvm::function_ref<void(const Panel &)> body);
 
@@ -162,9 +164,9 @@ protected:
   /// (m, l) of a state that has seen nothing but the sink of packed row
   /// `packed`: a key with that logit and no value. -inf: no sink.
   std::pair<Value, Value> sinkState(Value packed, Value factor);
-  /// Writes one row of the item. `copy(target, type, scale)` writes the row of o,
-  /// times the scale if there is one. Final rows go to o and lse, partial ones
-  /// (partial_slot >= 0) to the partial buffers as they are.
+  /// Writes one row of the item. `copy(target, type, scale)` writes the row of
+  /// o, times the scale if there is one. Final rows go to o and lse, partial
+  /// ones (partial_slot >= 0) to the partial buffers as they are.
   void writeRow(StoreOp op, Value token, Value head, Value m, Value l,
                 llvm::function_ref<void(Value, Type, Value)> copy);
   /// lse = m * factor * ln 2 + ln l; -inf for l = 0.
@@ -174,8 +176,8 @@ protected:
   CpuBuilder &b;
 };
 
-/// Evaluates a mask or score region for `lanes` scores at once. Each of `inputs`
-/// is a scalar or a vector of that many lanes; the result is a vector.
+/// Evaluates a mask or score region for `lanes` scores at once. Each of
+/// `inputs` is a scalar or a vector of that many lanes; the result is a vector.
 Value emitRegion(KernelContext &context, mlir::Region &region,
                  ValueRange inputs, int64_t lanes);
 

@@ -29,23 +29,25 @@
 namespace pagoda {
 
 /// Told about the blocks that it watches. The prefix cache is one: it must know
-/// when a block it has indexed is in nobody else's hands any more.
+/// when a block it has indexed is in nobody else's hands any more. Lists are
+/// passed on as the caller gave them; blocks that are not watched are not the
+/// listener's business.
 class BlockListener {
 public:
   virtual ~BlockListener();
-  /// A watched block has two owners or more now. May be repeated.
-  virtual void blockBusy(int32_t block) = 0;
-  /// A watched block is down to one owner. May be repeated.
-  virtual void blockIdle(int32_t block) = 0;
-  /// A watched block lost its last owner; it is no longer watched and returns
-  /// to the free stack after this call.
-  virtual void blockFreed(int32_t block) = 0;
+  /// Each of \p blocks has got one more owner.
+  virtual void blocksShared(std::span<const int32_t> blocks) = 0;
+  /// Each of \p blocks has lost an owner, the last one of the list first. A
+  /// watched block without owners returns to the free stack after this call and
+  /// is not watched any more.
+  virtual void blocksReleased(std::span<const int32_t> blocks) = 0;
   /// The only owner of a watched block is about to write to it. The listener
   /// must stop watching it.
   virtual void blockWritten(int32_t block) = 0;
   /// How many blocks reclaim() could free.
   virtual int32_t reclaimable() const = 0;
-  /// Releases watched blocks until \p count of them are free, or none is left.
+  /// Gives back watched blocks (see BlockManager::giveBack) until \p count of
+  /// them are free, or none is left.
   virtual void reclaim(int32_t count) = 0;
 };
 
@@ -104,6 +106,13 @@ public:
     (void)word(block);
     Words[block] &= ~Watched;
   }
+  /// Frees a watched block that only the listener owns. Error: DoubleRelease.
+  void giveBack(int32_t block) {
+    if (word(block) != (OneRef | Watched)) [[unlikely]]
+      notIdle(block);
+    Words[block] = 0;
+    Free[Top++] = block;
+  }
   /// Says that the only owner of \p block is going to write to it.
   void noteWrite(int32_t block) {
     if (watched(block) && Listener)
@@ -122,6 +131,8 @@ private:
     return Words[block];
   }
   [[noreturn]] void unknownBlock(int32_t block) const;
+  [[noreturn]] void notIdle(int32_t block) const;
+  [[noreturn]] void cannotShare(int32_t block) const;
   /// Why releasing or sharing \p block is impossible.
   [[noreturn]] void noOwner(const char *verb, int32_t block) const;
 

@@ -31,6 +31,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -108,6 +109,19 @@ struct PrefixCursor {
   int32_t blocks = 0;
 };
 
+/// Memory at the boundary of a cache line.
+template <typename T> struct LineAllocator {
+  using value_type = T;
+  static constexpr std::align_val_t Line{64};
+  LineAllocator() = default;
+  template <typename U> LineAllocator(const LineAllocator<U> &) {}
+  T *allocate(size_t count) {
+    return static_cast<T *>(::operator new(count * sizeof(T), Line));
+  }
+  void deallocate(T *memory, size_t) { ::operator delete(memory, Line); }
+  bool operator==(const LineAllocator &) const { return true; }
+};
+
 class PrefixCache final : private BlockListener {
 public:
   static constexpr int32_t Priorities = 4;
@@ -144,6 +158,9 @@ public:
   /// Makes the blocks of \p hit the most recently used ones of their priority
   /// without owning them.
   void touch(const PrefixHit &hit);
+  /// Whether a node with this hash (of an event, say) is known; by the hash
+  /// alone.
+  bool contains(const Hash128 &hash) const;
   /// Blocks of a higher priority (0 .. Priorities - 1) are evicted later.
   void setPriority(const PrefixHit &hit, int32_t priority);
   /// A pin is an owner that is no sequence. False when the hit is stale. A hit
@@ -207,19 +224,20 @@ private:
     uint32_t tag;
     int32_t node; ///< -1: empty
   };
+  /// Arrays whose elements should not straddle cache lines.
+  template <typename T> using LineVector = std::vector<T, LineAllocator<T>>;
 
-  void blockBusy(int32_t block) override;
-  void blockIdle(int32_t block) override;
-  void blockFreed(int32_t block) override;
+  void blocksShared(std::span<const int32_t> blocks) override;
+  void blocksReleased(std::span<const int32_t> blocks) override;
   void blockWritten(int32_t block) override;
   int32_t reclaimable() const override { return Idle; }
   void reclaim(int32_t count) override;
 
   Hash128 hashOf(const Hash128 &parent, const int32_t *tokens,
                  std::string_view extra) const;
-  size_t home(const Hash128 &hash) const { return hash.low & Mask; }
+  size_t home(uint32_t tag) const { return tag & Mask; }
   static uint32_t tagOf(const Hash128 &hash) {
-    return static_cast<uint32_t>(hash.low >> 32);
+    return static_cast<uint32_t>(hash.low);
   }
   bool isNode(int32_t node, int32_t parent, const int32_t *tokens,
               std::string_view extra) const;
@@ -243,31 +261,32 @@ private:
               int32_t block);
 
   int32_t &blockOf(int32_t node, int32_t group) {
-    return NodeBlocks[size_t(node) * Groups.size() + group];
+    return NodeBlocks[size_t(node) * NumGroups + group];
   }
   int32_t blockOf(int32_t node, int32_t group) const {
-    return NodeBlocks[size_t(node) * Groups.size() + group];
+    return NodeBlocks[size_t(node) * NumGroups + group];
   }
   int32_t &childEntries(int32_t node, int32_t group) {
-    return ChildEntries[size_t(node) * Groups.size() + group];
+    return ChildEntries[size_t(node) * NumGroups + group];
   }
 
   BlockManager &Blocks;
   int32_t BlockSize;
   std::vector<TableGroup> Groups;
+  uint32_t NumGroups;
   bool Retain;
   uint64_t Seed;
   decltype(PrefixCacheOptions::hash) Hash;
 
-  std::vector<Node> Nodes;
-  std::vector<int32_t> NodeTokens;   ///< [nodes, block_size]
+  LineVector<Node> Nodes;
+  LineVector<int32_t> NodeTokens;    ///< [nodes, block_size]
   std::vector<int32_t> NodeBlocks;   ///< [nodes, groups], -1: none
   std::vector<int32_t> ChildEntries; ///< [nodes, groups]
   std::vector<std::string> Extras;   ///< [nodes], empty until a key is used
   std::vector<int32_t> FreeNodes;
-  std::vector<Slot> Slots;
+  LineVector<Slot> Slots;
   size_t Mask = 0;
-  std::vector<Entry> Entries;
+  LineVector<Entry> Entries;
   std::vector<uint32_t> Pins;
   std::vector<CacheEvent> Events;
   uint64_t EventsWritten = 0;

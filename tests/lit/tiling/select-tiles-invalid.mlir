@@ -1,5 +1,5 @@
 // RUN: pagoda-opt %s -split-input-file -verify-diagnostics --pagoda-select-tiles=machine=x86-64-v3
-// RUN: not pagoda-opt %s --pagoda-select-tiles=machine=sm_75 2>&1 | FileCheck %s --check-prefix=MACHINE
+// RUN: not pagoda-opt %s -split-input-file --pagoda-select-tiles=machine=sm_75 2>&1 | FileCheck %s --check-prefix=MACHINE
 // MACHINE: error: unknown machine 'sm_75', known are host, x86-64-v3,
 
 !cache = !pagoda.kv_cache<heads = 8, k_dim = 128, v_dim = 128, block = 16, layout = hnd, elt = f32>

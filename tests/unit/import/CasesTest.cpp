@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Small cases that some other implementation once got wrong, by name: a null head
-// size, the first windowed layer, few KV heads on many ranks, ALiBi slopes of head
-// counts that are no power of two.
+// Small cases that some other implementation once got wrong, by name: a null
+// head size, the first windowed layer, few KV heads on many ranks, ALiBi slopes
+// of head counts that are no power of two.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,13 +60,15 @@ TEST(Cases, I1_head_dim_null) {
 }
 
 TEST(Cases, I1_head_dim_not_divisible) {
-  EXPECT_EQ(refusal(llamaWith(R"("hidden_size":1792,"num_attention_heads":24)")),
-            "config.json: head_dim: absent; hidden_size 1792 is not a multiple "
-            "of num_attention_heads 24, expected an explicit value");
-  EXPECT_EQ(refusal(llamaWith(
-                R"("hidden_size":1792,"num_attention_heads":24,"head_dim":null)")),
-            "config.json: head_dim: null; hidden_size 1792 is not a multiple "
-            "of num_attention_heads 24, expected an explicit value");
+  EXPECT_EQ(
+      refusal(llamaWith(R"("hidden_size":1792,"num_attention_heads":24)")),
+      "config.json: head_dim: absent; hidden_size 1792 is not a multiple "
+      "of num_attention_heads 24, expected an explicit value");
+  EXPECT_EQ(
+      refusal(llamaWith(
+          R"("hidden_size":1792,"num_attention_heads":24,"head_dim":null)")),
+      "config.json: head_dim: null; hidden_size 1792 is not a multiple "
+      "of num_attention_heads 24, expected an explicit value");
 }
 
 TEST(Cases, I3_max_window_layers) {
@@ -86,8 +88,8 @@ TEST(Cases, I3_use_sliding_window_false) {
                    "max_window_layers":21)"))),
             "full_attention:28");
   // Absent is false, too.
-  EXPECT_EQ(kindCounts(importText(qwen2With(
-                R"(,"sliding_window":4096,"max_window_layers":21)"))),
+  EXPECT_EQ(kindCounts(importText(
+                qwen2With(R"(,"sliding_window":4096,"max_window_layers":21)"))),
             "full_attention:28");
 }
 
@@ -99,9 +101,9 @@ TEST(Cases, I3_sliding_window_null) {
 }
 
 std::string headsFile(int q, int kv) {
-  return llamaWith(R"("head_dim":64,"hidden_size":4096,"num_attention_heads":)" +
-                   std::to_string(q) +
-                   R"(,"num_key_value_heads":)" + std::to_string(kv));
+  return llamaWith(
+      R"("head_dim":64,"hidden_size":4096,"num_attention_heads":)" +
+      std::to_string(q) + R"(,"num_key_value_heads":)" + std::to_string(kv));
 }
 
 TEST(Cases, I4_fewer_kv_heads_than_ranks) {
@@ -129,10 +131,10 @@ TEST(Cases, D3_alibi_slopes_12_40_112) {
 
   slopes = alibiSlopes(40); // 32 heads in steps of 1/4, then eighths
   ASSERT_EQ(slopes.size(), 40u);
-  EXPECT_FLOAT_EQ(slopes[0], 0.8408964f);      // 2^-0.25
-  EXPECT_FLOAT_EQ(slopes[31], 0.00390625f);    // 2^-8
-  EXPECT_FLOAT_EQ(slopes[32], 0.917004043f);   // 2^-0.125
-  EXPECT_FLOAT_EQ(slopes[39], 0.272626933f);   // 2^-1.875
+  EXPECT_FLOAT_EQ(slopes[0], 0.8408964f);    // 2^-0.25
+  EXPECT_FLOAT_EQ(slopes[31], 0.00390625f);  // 2^-8
+  EXPECT_FLOAT_EQ(slopes[32], 0.917004043f); // 2^-0.125
+  EXPECT_FLOAT_EQ(slopes[39], 0.272626933f); // 2^-1.875
 
   slopes = alibiSlopes(112); // 64 heads in steps of 1/8, then sixteenths
   ASSERT_EQ(slopes.size(), 112u);

@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Every file of tools/configs against expected.json, which was derived by hand:
-// each field there must be in the importer's JSON with the same value, and what it
-// leaves out (soft cap, chunk, ALiBi, sinks, latent rows) must be absent here, too.
+// each field there must be in the importer's JSON with the same value, and what
+// it leaves out (soft cap, chunk, ALiBi, sinks, latent rows) must be absent
+// here, too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,8 +27,8 @@ using namespace pagoda;
 namespace {
 
 json::Object readExpected() {
-  auto buffer = cantFail(errorOrToExpected(
-      MemoryBuffer::getFile(PAGODA_EXPECTED_JSON)));
+  auto buffer =
+      cantFail(errorOrToExpected(MemoryBuffer::getFile(PAGODA_EXPECTED_JSON)));
   return *cantFail(json::parse(buffer->getBuffer())).getAsObject();
 }
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Windows, chunks, soft caps, sinks, ALiBi, latent rows, shared caches, data types,
-// lengths, the defaults that were taken, and the JSON form.
+// Windows, chunks, soft caps, sinks, ALiBi, latent rows, shared caches, data
+// types, lengths, the defaults that were taken, and the JSON form.
 //
 //===----------------------------------------------------------------------===//
 
@@ -171,8 +171,7 @@ TEST(Features, LatentAttentionInBothForms) {
 }
 
 TEST(Features, QLoraRankNull) {
-  ModelConfig model =
-      importText(file("deepseek_v2", R"(,"q_lora_rank":null)"));
+  ModelConfig model = importText(file("deepseek_v2", R"(,"q_lora_rank":null)"));
   ASSERT_TRUE(model.mla.has_value());
   EXPECT_EQ(model.mla->qLoraRank, 0);
 }
@@ -188,8 +187,8 @@ TEST(Features, CachesSharedByLayers) {
 }
 
 TEST(Features, CrossLayerAttention) {
-  ModelConfig model = importText(
-      file("hunyuan", R"(,"use_cla":true,"cla_share_factor":2)"));
+  ModelConfig model =
+      importText(file("hunyuan", R"(,"use_cla":true,"cla_share_factor":2)"));
   ASSERT_EQ(model.kvSource.size(), 12u);
   EXPECT_EQ(model.kvSource[7], 6);
   EXPECT_EQ(model.kvSource[6], 6);
@@ -228,8 +227,8 @@ TEST(Features, LayersThatDifferInHeads) {
 }
 
 TEST(Features, ScaleThatFallsWithTheLayer) {
-  ModelConfig model = importText(
-      file("gpt2", R"(,"scale_attn_by_inverse_layer_idx":true)"));
+  ModelConfig model =
+      importText(file("gpt2", R"(,"scale_attn_by_inverse_layer_idx":true)"));
   EXPECT_TRUE(model.scaleByLayer);
   EXPECT_EQ(model.scale, 0.125);
   EXPECT_EQ(model.scaleRule, "1/sqrt(head_dim) / (layer + 1)");

@@ -5,14 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A fuzz target in libFuzzer's form, and a driver for any compiler: it mutates the
-// config files of a folder from a seed, so that a failure comes back by its number.
+// A fuzz target in libFuzzer's form, and a driver for any compiler: it mutates
+// the config files of a folder from a seed, so that a failure comes back by its
+// number.
 //
 //   pagoda-import-fuzz FOLDER SEED COUNT    COUNT inputs, from seed SEED
 //   pagoda-import-fuzz FILE...              each file as one input
 //
-// Whatever goes in, out comes one line that names the file, or a model that holds
-// together; everything else aborts.
+// Whatever goes in, out comes one line that names the file, or a model that
+// holds together; everything else aborts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -88,7 +89,8 @@ void checkModel(const ModelConfig &model) {
 
 void checkMessage(StringRef message) {
   require(message.starts_with("config.json: "), "the file is named");
-  require(message.size() > StringRef("config.json: ").size(), "a fault is said");
+  require(message.size() > StringRef("config.json: ").size(),
+          "a fault is said");
   require(!message.contains('\n'), "a diagnostic is one line");
   require(message.size() < 2000, "a diagnostic is short");
   require(json::isUTF8(message), "a diagnostic is text");
@@ -99,7 +101,8 @@ void checkMessage(StringRef message) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   StringRef text(reinterpret_cast<const char *>(data), size);
   for (ImportOptions options : {ImportOptions{1, 0}, ImportOptions{4, 3}}) {
-    Expected<ModelConfig> model = parseModelConfig(text, "config.json", options);
+    Expected<ModelConfig> model =
+        parseModelConfig(text, "config.json", options);
     if (model)
       checkModel(*model);
     else
@@ -118,14 +121,26 @@ size_t below(Random &random, size_t limit) { return random() % limit; }
 /// Values that have caught somebody out.
 json::Value nastyValue(Random &random) {
   static const double reals[] = {0.5, -0.5, 1e-300, 1e300, 3.999999, 1e9};
-  static const int64_t integers[] = {
-      0,  -1, 1,   2,    3,     7,          64,
-      96, 1 << 20, 4096, 10000, 2147483647, int64_t(1) << 40,
-      INT64_MAX,   INT64_MIN};
+  static const int64_t integers[] = {0,
+                                     -1,
+                                     1,
+                                     2,
+                                     3,
+                                     7,
+                                     64,
+                                     96,
+                                     1 << 20,
+                                     4096,
+                                     10000,
+                                     2147483647,
+                                     int64_t(1) << 40,
+                                     INT64_MAX,
+                                     INT64_MIN};
   static const char *const strings[] = {
-      "",     "null",   "32",   "full_attention",    "sliding_attention",
-      "yarn", "linear", "llama3", "longrope", "LLLG", "M*-E", "mamba",
-      "rope", "default", "float16", "\n", "\xC3\xA9"};
+      "",     "null",    "32",     "full_attention", "sliding_attention",
+      "yarn", "linear",  "llama3", "longrope",       "LLLG",
+      "M*-E", "mamba",   "rope",   "default",        "float16",
+      "\n",   "\xC3\xA9"};
   switch (below(random, 9)) {
   case 0:
     return nullptr;
@@ -212,9 +227,9 @@ void mutateValue(json::Value &root, const json::Value &other, Random &random) {
 }
 
 void mutateBytes(std::string &text, Random &random) {
-  static const char *const tokens[] = {"NaN",  "Infinity", "{", "}", "[", "]",
-                                       "\"",   ",",        ":", "-", "1e999",
-                                       "\\u0", "\xFF",     "0"};
+  static const char *const tokens[] = {"NaN",   "Infinity", "{",    "}", "[",
+                                       "]",     "\"",       ",",    ":", "-",
+                                       "1e999", "\\u0",     "\xFF", "0"};
   size_t at = below(random, text.size() + 1);
   switch (below(random, 4)) {
   case 0:

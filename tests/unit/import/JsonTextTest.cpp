@@ -124,6 +124,7 @@ TEST(JsonText, BoundsNesting) {
 TEST(JsonText, Descriptions) {
   EXPECT_EQ(describeJson(nullptr), "null");
   EXPECT_EQ(describeJson(7), "7");
+  EXPECT_EQ(describeJson(0.1), "0.1");
   EXPECT_EQ(describeJson("x"), "\"x\" (a string)");
   EXPECT_EQ(describeJson(true), "true (a boolean)");
   EXPECT_EQ(describeJson(llvm::json::Array{1, 2}), "[1,2] (an array)");

@@ -61,7 +61,7 @@ TEST(Refusal, MissingFields) {
   EXPECT_EQ(refusalWith("model_type", ""),
             "model_type: missing, expected a string");
   EXPECT_EQ(refusalWith("num_hidden_layers", ""),
-            "num_hidden_layers: missing, expected an integer from 1 to 10000");
+            "num_hidden_layers: missing, expected an integer from 1 to 4096");
   EXPECT_EQ(
       refusalWith("num_attention_heads", ""),
       "num_attention_heads: missing, expected an integer from 1 to 65536");
@@ -85,7 +85,7 @@ TEST(Refusal, NullAndWrongTypes) {
   for (auto [value, shown] : values)
     EXPECT_EQ(refusalWith("num_hidden_layers", value),
               std::string("num_hidden_layers: is ") + shown +
-                  ", expected an integer from 1 to 10000");
+                  ", expected an integer from 1 to 4096");
   EXPECT_EQ(refusalWith("num_key_value_heads", "true"),
             "num_key_value_heads: is true (a boolean), expected an integer "
             "from 1 to 65536 or null");
@@ -111,6 +111,14 @@ TEST(Refusal, ImpossibleShapes) {
   EXPECT_EQ(refusalWith("num_key_value_heads", "64"),
             "num_key_value_heads: is 64, expected a divisor of "
             "num_attention_heads 32");
+}
+
+TEST(Refusal, ScalesBeyondFloat) {
+  EXPECT_EQ(refusal(R"({"model_type":"granite","num_hidden_layers":2,
+                "hidden_size":512,"num_attention_heads":8,
+                "attention_multiplier":1e-60})"),
+            "config.json: the softmax scale attention_multiplier is 1e-60, "
+            "expected a positive number in the range of f32");
 }
 
 TEST(Refusal, UnknownModelTypes) {
@@ -224,13 +232,13 @@ TEST(Refusal, LayerPatterns) {
             "to 3");
   EXPECT_EQ(refusal(small("gemma3_text", R"("sliding_window_pattern":0)")),
             "config.json: sliding_window_pattern: is 0, expected an integer "
-            "from 1 to 10000");
+            "from 1 to 4096");
   EXPECT_EQ(refusal(small("exaone4", R"("sliding_window_pattern":"LLX")")),
             "config.json: sliding_window_pattern: is \"LLX\" (a string), "
             "expected letters L (window) and G (all keys)");
   EXPECT_TRUE(mentions(
-      refusal(small("gpt_neo",
-                    R"("attention_types":[[["global","local"],1]])")),
+      refusal(
+          small("gpt_neo", R"("attention_types":[[["global","local"],1]])")),
       "attention_types: is [[[\"global\",\"local\"],1]] (an array), expected"));
   EXPECT_EQ(refusal(small("granitemoehybrid", R"("layer_types":null)")),
             "config.json: layer_types: is null, expected the kind of each "
@@ -278,6 +286,14 @@ TEST(Refusal, NotAnObject) {
             "config.json: model_type: missing, expected a string");
 }
 
+TEST(Refusal, TooManyKeys) {
+  std::string text = R"({"model_type":"llama")";
+  for (int i = 0; i < 4096; ++i)
+    text += ",\"k" + std::to_string(i) + "\":1";
+  EXPECT_EQ(refusal(text + "}"),
+            "config.json: has 4097 keys, expected at most 4096");
+}
+
 TEST(Refusal, TextFaultsNameThePlace) {
   EXPECT_EQ(refusal(""),
             "config.json: line 1, column 1: no value, expected '{'");
@@ -296,8 +312,8 @@ TEST(Refusal, SizesAreBoundedBeforeReading) {
   // A sparse file of 1 GiB takes no disk and must take no memory.
   llvm::SmallString<128> path;
   int descriptor;
-  ASSERT_FALSE(llvm::sys::fs::createTemporaryFile("pagoda", "json", descriptor,
-                                                  path));
+  ASSERT_FALSE(
+      llvm::sys::fs::createTemporaryFile("pagoda", "json", descriptor, path));
   ASSERT_FALSE(llvm::sys::fs::resize_file_sparse(descriptor, 1 << 30));
   llvm::sys::fs::file_t handle =
       llvm::sys::fs::convertFDToNativeFile(descriptor);

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Every spelling of the rotary parameters, and the frequencies that follow. Numbers
-// are the published formulas, worked out apart from this code.
+// Every spelling of the rotary parameters, and the frequencies that follow.
+// Numbers are the published formulas, worked out apart from this code.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,15 +66,15 @@ TEST(Rope, Linear) {
 }
 
 TEST(Rope, Dynamic) {
-  RopeConfig rope = ropeOf(
-      llama(R"(,"max_position_embeddings":32768,"rope_theta":1000000,
+  RopeConfig rope =
+      ropeOf(llama(R"(,"max_position_embeddings":32768,"rope_theta":1000000,
                "rope_scaling":{"type":"dynamic","factor":2.0})"));
   EXPECT_EQ(rope.kind, RopeKind::Dynamic);
   EXPECT_EQ(rope.originalMaxPosition, 32768);
   expectFrequencies(rope, 32768, {{0, 1.0}, {32, 1e-3}});
-  expectFrequencies(rope, 65536,
-                    {{1, 0.791911494513}, {32, 0.000572338150838},
-                     {63, 4.13645920251e-07}});
+  expectFrequencies(
+      rope, 65536,
+      {{1, 0.791911494513}, {32, 0.000572338150838}, {63, 4.13645920251e-07}});
 }
 
 TEST(Rope, DynamicWithFixedAlpha) {
@@ -154,6 +154,24 @@ TEST(Rope, YarnOfLatentAttention) {
   EXPECT_NEAR(importText(file).scale, 0.101246130, 1e-8);
 }
 
+TEST(Rope, YarnDefaults) {
+  // The numbers of YarnOfLatentAttention, with 32 and 1 turns left out.
+  RopeConfig rope = ropeOf(R"({"model_type":"llama","num_hidden_layers":2,
+      "hidden_size":512,"num_attention_heads":8,"rope_scaling":{
+      "type":"yarn","factor":40,"original_max_position_embeddings":4096}})");
+  EXPECT_NEAR(rope.attentionFactor, 1.3688879454113937, 1e-12);
+  expectFrequencies(rope, 1,
+                    {{10, 0.056234132519},
+                     {11, 0.0390069265671},
+                     {22, 0.000177827941004},
+                     {23, 3.33380358041e-05}});
+  // Without a trained length the stated one is it.
+  EXPECT_EQ(ropeOf(llama(R"(,"max_position_embeddings":1234,
+                "rope_scaling":{"type":"yarn","factor":2})"))
+                .originalMaxPosition,
+            1234);
+}
+
 TEST(Rope, YarnAttentionFactorGiven) {
   RopeConfig rope = ropeOf(llama(R"(,"rope_scaling":{"rope_type":"yarn",
       "factor":4.0,"attention_factor":1.5,
@@ -205,11 +223,11 @@ TEST(Rope, LongRopeOfPhimoe) {
 
 TEST(Rope, SectionsOfSeveralAxes) {
   for (const char *type : {"mrope", "default"}) {
-    RopeConfig rope = ropeOf(R"({"model_type":"qwen2_vl",
+    RopeConfig rope =
+        ropeOf(R"({"model_type":"qwen2_vl",
         "num_hidden_layers":2,"hidden_size":1536,"num_attention_heads":12,
         "num_key_value_heads":2,"rope_scaling":{"type":")" +
-                             std::string(type) +
-                             R"(","mrope_section":[16,24,24]}})");
+               std::string(type) + R"(","mrope_section":[16,24,24]}})");
     EXPECT_EQ(rope.kind, RopeKind::Default);
     EXPECT_EQ(rope.sections, (std::vector<int64_t>{16, 24, 24}));
   }
@@ -315,8 +333,8 @@ TEST(Rope, Pairing) {
                   "num_key_value_heads":8,"hidden_size":4096})")
         .interleaved;
   };
-  for (const char *type : {"gptj", "codegen", "cohere", "cohere2", "glm", "glm4",
-                           "helium", "ernie4_5", "llama4_text"})
+  for (const char *type : {"gptj", "codegen", "cohere", "cohere2", "glm",
+                           "glm4", "helium", "ernie4_5", "llama4_text"})
     EXPECT_TRUE(interleaved(type)) << type;
   for (const char *type : {"llama", "qwen2", "phi3", "glm4_moe", "gpt_neox",
                            "granite", "falcon", "exaone4"})
@@ -324,8 +342,8 @@ TEST(Rope, Pairing) {
 }
 
 TEST(Rope, ModelsThatDoNotRotate) {
-  for (const char *type : {"gpt2", "opt", "gpt_bigcode", "bloom", "mpt",
-                           "xglm", "biogpt", "jais"})
+  for (const char *type :
+       {"gpt2", "opt", "gpt_bigcode", "bloom", "mpt", "xglm", "biogpt", "jais"})
     EXPECT_EQ(ropeOf(R"({"model_type":")" + std::string(type) +
                      R"(","num_hidden_layers":2,"num_attention_heads":8,
                      "hidden_size":512})")
@@ -352,9 +370,10 @@ TEST(Rope, LayersThatDoNotRotate) {
 }
 
 TEST(Rope, Refusals) {
-  EXPECT_EQ(refusal(llama(R"(,"rope_scaling":{"rope_type":"yarm","factor":2})")),
-            "config.json: rope_scaling.rope_type: is \"yarm\" (a string), "
-            "expected \"yarn\"");
+  EXPECT_EQ(
+      refusal(llama(R"(,"rope_scaling":{"rope_type":"yarm","factor":2})")),
+      "config.json: rope_scaling.rope_type: is \"yarm\" (a string), "
+      "expected \"yarn\"");
   EXPECT_EQ(refusal(llama(R"(,"rope_scaling":{"factor":2})")),
             "config.json: rope_scaling.rope_type: missing, expected a kind of "
             "scaling");

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Query and KV heads of one rank, replicas, slopes of a rank, and what cannot be
-// divided.
+// Query and KV heads of one rank, replicas, slopes of a rank, and what cannot
+// be divided.
 //
 //===----------------------------------------------------------------------===//
 
@@ -61,9 +61,9 @@ TEST(TensorParallel, RefusesWhatIsNotDivisible) {
 }
 
 TEST(TensorParallel, RefusesRanksThatDoNotExist) {
-  for (ImportOptions options : {ImportOptions{0, 0}, ImportOptions{-1, 0},
-                                ImportOptions{2, 2}, ImportOptions{2, -1},
-                                ImportOptions{int64_t(1) << 40, 0}})
+  for (ImportOptions options :
+       {ImportOptions{0, 0}, ImportOptions{-1, 0}, ImportOptions{2, 2},
+        ImportOptions{2, -1}, ImportOptions{int64_t(1) << 40, 0}})
     EXPECT_NE(refusal(llama70b, options).find("tensor parallelism: "),
               std::string::npos);
 }
@@ -76,9 +76,9 @@ TEST(TensorParallel, EachRankHasItsOwnSlopes) {
     ModelConfig model = importText(bloom, {4, rank});
     ASSERT_EQ(model.kinds.size(), 1u);
     EXPECT_EQ(model.alibiSlopes, all);
-    EXPECT_EQ(model.kinds[0].spec.alibiSlopes,
-              std::vector<float>(all.begin() + 4 * rank,
-                                 all.begin() + 4 * rank + 4));
+    EXPECT_EQ(
+        model.kinds[0].spec.alibiSlopes,
+        std::vector<float>(all.begin() + 4 * rank, all.begin() + 4 * rank + 4));
   }
 }
 

@@ -40,8 +40,8 @@ inline std::string refusal(llvm::StringRef text,
   return "";
 }
 
-/// How many layers of each kind, as in "full_attention:12 mamba:4", in the order of
-/// their first layer.
+/// How many layers of each kind, as in "full_attention:12 mamba:4", in the
+/// order of their first layer.
 inline std::string kindCounts(const ModelConfig &model) {
   std::string out;
   for (const LayerKind &kind : model.kinds)

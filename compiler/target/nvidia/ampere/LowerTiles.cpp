@@ -1,0 +1,408 @@
+//===- LowerTiles.cpp - Tiled level to NVVM, Ampere style -----------------===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Turns each pagoda.kernel into a GPU kernel, op by op: an llvm.func inside a
+// gpu.module that takes pagoda_attention_args by value. A thread block takes the
+// items blockIdx, blockIdx + gridDim, ... below counts[0], so that grid and
+// arguments do not depend on lengths. Lowers here what is not about tiles: the
+// function, items, coordinates, key ranges, loops.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/target/nvidia/ampere/LowerTiles.h"
+#include "compiler/Passes.h"
+#include "compiler/target/nvidia/ampere/Lowering.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace pagoda;
+
+using Predicate = arith::CmpIPredicate;
+
+static constexpr StringLiteral sharedSymbol = "pagoda_shared";
+
+AmpereLowering::AmpereLowering(KernelOp kernel, GpuBuilder &b)
+    : b(b), kernel(kernel), schedule(kernel.getSchedule()),
+      cache(kernel.getCacheType()), group(kernel.getGroup()) {}
+
+//===----------------------------------------------------------------------===//
+// What this path can do
+//===----------------------------------------------------------------------===//
+
+LogicalResult AmpereLowering::checkSupported() {
+  auto refuse = [&]() { return kernel.emitOpError(); };
+  Type element = kernel.getQType();
+  if (!element.isF16() && !element.isBF16())
+    return refuse() << "q_type must be f16 or bf16 on nvidia, got " << element;
+  if (cache.getElt() != element)
+    return refuse() << "cache elt must be q_type, " << element
+                    << ", on nvidia, got " << cache.getElt();
+  if (kernel.getRole() == Role::merge)
+    return success();
+  if (kernel.getRole() != Role::attention)
+    return refuse() << "role " << stringifyRole(kernel.getRole())
+                    << " has no kernel on nvidia yet, expected attention or "
+                       "merge";
+  for (auto [name, dim] : {std::pair("k_dim", cache.getKDim()),
+                           std::pair("v_dim", cache.getVDim())})
+    if (dim < 16 || dim > 128 || dim % 16 != 0)
+      return refuse() << "cache " << name
+                      << " must be a multiple of 16 from 16 to 128 on nvidia, "
+                         "got "
+                      << dim;
+  if (schedule.getOrder() != LoopOrder::q_outer &&
+      schedule.getOrder() != LoopOrder::split_kv)
+    return refuse() << "schedule order must be q_outer or split_kv on nvidia, "
+                       "got "
+                    << stringifyLoopOrder(schedule.getOrder());
+  if (schedule.getHeads() != 1)
+    return refuse() << "schedule heads must be 1 on nvidia, got "
+                    << schedule.getHeads();
+  int64_t rows = schedule.getWarps() * Fragment::rowsPerWarp;
+  if (schedule.getQTile() != rows || schedule.getWarps() > 32)
+    return refuse() << "schedule q_tile must be 16 rows for each of at most 32 "
+                       "warps on nvidia, got "
+                    << schedule.getQTile() << " rows and "
+                    << schedule.getWarps() << " warps";
+  if (rows < group)
+    return refuse() << "schedule q_tile must hold the " << group
+                    << " query heads of a kv head, got " << rows;
+  if (schedule.getKvTile() % 16 != 0)
+    return refuse() << "schedule kv_tile must be a multiple of 16 on nvidia, "
+                       "got "
+                    << schedule.getKvTile();
+  WalkResult layouts = kernel.walk([&](Operation *op) {
+    for (Value result : op->getResults()) {
+      auto tile = dyn_cast<TileType>(result.getType());
+      if (tile && Fragment::formOf(tile).empty()) {
+        op->emitOpError() << "tile " << tile << " has no #pagoda.fragment: run "
+                             "pagoda-nvidia-assign-layouts first";
+        return WalkResult::interrupt();
+      }
+    }
+    return WalkResult::advance();
+  });
+  return failure(layouts.wasInterrupted());
+}
+
+//===----------------------------------------------------------------------===//
+// The function
+//===----------------------------------------------------------------------===//
+
+LLVM::LLVMFuncOp AmpereLowering::createFunction() {
+  MLIRContext *context = b.getContext();
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context),
+                                          {b.pointerType()});
+  auto function = LLVM::LLVMFuncOp::create(b, kernel.getSymName(), type);
+  function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(),
+                    b.getUnitAttr());
+  function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
+                    b.getDenseI32ArrayAttr({int32_t(threads())}));
+  // Without this ptxas spills a few registers where that lets one more block
+  // onto a multiprocessor.
+  function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+                    b.getI32IntegerAttr(1));
+  // The struct itself is the parameter: a launch copies it, a captured graph
+  // keeps it.
+  auto bytes = LLVM::LLVMArrayType::get(b.getI8Type(),
+                                        sizeof(pagoda_attention_args));
+  function.setArgAttr(0, LLVM::LLVMDialect::getByValAttrName(),
+                      TypeAttr::get(bytes));
+  function.setArgAttr(0, LLVM::LLVMDialect::getAlignAttrName(),
+                      b.getI64IntegerAttr(alignof(pagoda_attention_args)));
+  function.setArgAttr(0, NVVM::NVVMDialect::getGridConstantAttrName(),
+                      b.getUnitAttr());
+  return function;
+}
+
+LogicalResult AmpereLowering::run() {
+  if (failed(checkSupported()))
+    return failure();
+  LLVM::LLVMFuncOp function = createFunction();
+  Block *entry = function.addEntryBlock(b);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(entry);
+  args = entry->getArgument(0);
+  thread = b.threadId(threads());
+  lane = b.rem(thread, 32);
+  warp = b.div(thread, 32);
+  shared = LLVM::AddressOfOp::create(b, b.pointerTo(GpuBuilder::sharedSpace),
+                                     sharedSymbol);
+  lowerOps(kernel.getBody().front());
+  LLVM::ReturnOp::create(b, ValueRange{});
+  setDescription(function, describe());
+  return success();
+}
+
+KernelDescription AmpereLowering::describe() {
+  KernelDescription result;
+  result.symbol = kernel.getSymName().str();
+  result.target = ("nvidia:" + kernel.getTarget()->getName()).str();
+  llvm::raw_string_ostream(result.schedule) << schedule;
+  bool merges = kernel.getRole() == Role::merge;
+  pagoda_kernel_info &info = result.info;
+  info.role = int32_t(kernel.getRole());
+  info.features = uint32_t(kernel.getFeatures());
+  info.q_heads = int32_t(kernel.getQHeads());
+  info.kv_heads = int32_t(cache.getHeads());
+  info.head_dim = int32_t(cache.getKDim());
+  info.v_head_dim = int32_t(cache.getVDim());
+  info.block_size = int32_t(cache.getBlock());
+  info.layout =
+      cache.getLayout() == CacheLayout::nhd ? PAGODA_NHD : PAGODA_HND;
+  int32_t dtype = element().isF16() ? PAGODA_F16 : PAGODA_BF16;
+  info.q_dtype = info.k_dtype = info.v_dtype = info.o_dtype = dtype;
+  info.max_rows = int32_t(schedule.getQTile() / group);
+  info.heads_per_item = int32_t(schedule.getHeads());
+  info.kv_tile = int32_t(schedule.getKvTile());
+  info.threads = int32_t(threads());
+  info.shared_bytes = merges ? 0 : int32_t(sharedBytes());
+  return result;
+}
+
+Value AmpereLowering::arg(StringRef field) {
+  Value &value = loadedArgs[field];
+  if (!value) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(cast<BlockArgument>(args).getOwner());
+    AbiField abi = attentionField(field);
+    // Every pointer of the struct is one to global memory.
+    Type type = abi.type == FieldType::Pointer
+                    ? b.pointerTo(GpuBuilder::globalSpace)
+                    : fieldType(b.getContext(), abi.type);
+    value = b.loadConstant(type, b.at(args, abi.offset));
+  }
+  return value;
+}
+
+//===----------------------------------------------------------------------===//
+// The walk
+//===----------------------------------------------------------------------===//
+
+void AmpereLowering::lowerOps(Block &block) {
+  for (Operation &op : block)
+    TypeSwitch<Operation *>(&op)
+        .Case<ForItemsOp, ForMergesOp, LoadQOp, CoordsOp, KvRangeOp,
+              StateInitOp, KvLoopOp, QkOp, MapScoresOp, MaskScoresOp,
+              SoftmaxStepOp, RescaleOp, PvOp, MergePartialsOp, StoreOp>(
+            [&](auto tiled) { lower(tiled); })
+        .Case([&](ArgOp argument) { lower(argument, scalars); })
+        // A reference names the part of the acquired slot that qk and pv read.
+        .Case<KvRefOp, YieldOp>([](Operation *) {})
+        .Default([&](Operation *other) { b.clone(*other, scalars); });
+}
+
+void AmpereLowering::lower(ArgOp op, IRMapping &mapping) {
+  Value value = arg(op.getField());
+  if (Value index = op.getIndex())
+    value =
+        b.loadConstant(op.getType(), b.element(value, mapping.lookup(index)));
+  mapping.map(op.getResult(), value);
+}
+
+Value AmpereLowering::emitRegion(Region &region, ValueRange inputs) {
+  IRMapping mapping(scalars);
+  Block &block = region.front();
+  mapping.map(block.getArguments(), inputs);
+  for (Operation &op : block.without_terminator()) {
+    if (auto argument = dyn_cast<ArgOp>(op))
+      lower(argument, mapping);
+    else
+      b.clone(op, mapping);
+  }
+  return mapping.lookup(block.getTerminator()->getOperand(0));
+}
+
+void AmpereLowering::lower(ForItemsOp op) {
+  Value items = arg("items");
+  Value count = b.loadConstant(b.i32Type(), arg("counts"));
+  b.forLoop(b.blockId(), count, b.gridSize(), [&](Value index) {
+    // Slower warps may still read the shared memory of the item before, and a
+    // copy of its Q may be under way if it saw no key.
+    b.waitForCopies(0);
+    b.barrier();
+    Value record =
+        b.at(items, b.mul(b.widen(index), int64_t(sizeof(pagoda_work_item))));
+    auto field = [&](StringRef name) {
+      return b.loadConstant(b.i32Type(),
+                            b.at(record, itemField(name).offset));
+    };
+    item = {field("table_row"),  field("row_map_offset"),
+            field("row_count"),  field("head_begin"),
+            field("kv_begin"),   field("kv_end"),
+            field("partial_slot"), field("flags"), {}};
+    item.packedRows = b.mul(item.rowCount, group);
+    lowerOps(op.getBody().front());
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+Value AmpereLowering::packedRow(int64_t half) {
+  Value row = b.add(b.mul(warp, Fragment::rowsPerWarp), b.div(lane, 4));
+  return b.add(row, 8 * half);
+}
+
+Value AmpereLowering::headOf(int64_t half) {
+  Value first = b.mul(item.headBegin, group);
+  return b.add(first, b.rem(packedRow(half), group));
+}
+
+Value AmpereLowering::planEntry(Value token) {
+  return b.add(item.rowMapOffset, b.min(token, b.sub(item.rowCount, 1)));
+}
+
+void AmpereLowering::lower(CoordsOp op) {
+  RowCoordinates rows;
+  for (int64_t half = 0; half < Fragment::halves; ++half) {
+    Value entry = planEntry(tokenOf(half));
+    auto load = [&](StringRef array) {
+      return b.loadConstant(b.i32Type(), b.element(arg(array), entry));
+    };
+    rows[half] = {load("row_seq"), headOf(half), load("row_pos")};
+  }
+  coordinates[op.getCoords()] = rows;
+}
+
+//===----------------------------------------------------------------------===//
+// Ranges and loops
+//===----------------------------------------------------------------------===//
+
+/// (lo, full_lo, full_hi, hi) for the positions qLo to qHi.
+SmallVector<Value> AmpereLowering::visibleKeys(KvRangeOp op, Value qLo,
+                                               Value qHi) {
+  IRMapping mapping(scalars);
+  Block &block = op.getBody().front();
+  mapping.map(block.getArguments(), ValueRange{qLo, qHi});
+  for (Operation &inner : block.without_terminator())
+    b.clone(inner, mapping);
+  SmallVector<Value> result;
+  for (Value value : block.getTerminator()->getOperands())
+    result.push_back(mapping.lookup(value));
+  return result;
+}
+
+void AmpereLowering::lower(KvRangeOp op) {
+  Value begin = item.kvBegin, end = item.kvEnd;
+  SmallVector<Value> keys = {begin, begin, end, end};
+  if (!op.getBody().empty()) {
+    auto position = [&](Value token) {
+      return b.loadConstant(b.i32Type(),
+                            b.element(arg("row_pos"), planEntry(token)));
+    };
+    keys = visibleKeys(op, position(b.i32(0)),
+                       position(b.sub(item.rowCount, 1)));
+    for (Value &key : keys)
+      key = b.min(b.max(key, begin), end);
+  }
+  // Rounded to tiles counted from the item's first key: `lo` and `full_hi`
+  // down, `full_lo` up. Without a full run everything is masked tail.
+  int64_t step = op.getStep();
+  auto down = [&](Value key) {
+    return b.add(begin, b.mul(b.div(b.sub(key, begin), step), step));
+  };
+  auto up = [&](Value key) { return down(b.add(key, step - 1)); };
+  Value first = down(keys[0]);
+  Value last = b.max(keys[3], first);
+  Value fullBegin = b.max(up(keys[1]), first);
+  Value fullEnd = down(b.min(keys[2], last));
+  Value none = b.compare(Predicate::sge, fullBegin, fullEnd);
+  fullBegin = b.select(none, first, fullBegin);
+  fullEnd = b.select(none, first, fullEnd);
+  scalars.map(op.getBegin(), first);
+  scalars.map(op.getFullBegin(), fullBegin);
+  scalars.map(op.getFullEnd(), fullEnd);
+  scalars.map(op.getEnd(), last);
+  startPipeline(first, last);
+}
+
+void AmpereLowering::lower(KvLoopOp op) {
+  fetchQ();
+  Block &body = op.getBody().front();
+  Values inits;
+  for (Value init : op.getInits())
+    llvm::append_range(inits, fragment(init).registers);
+  auto bind = [&](ValueRange tiles, ValueRange registers) {
+    for (Value tile : tiles) {
+      int64_t count = Fragment::registersOf(cast<TileType>(tile.getType()));
+      fragment(tile).registers = Values(registers.take_front(count));
+      registers = registers.drop_front(count);
+    }
+  };
+  Values results = b.forLoop(
+      scalar(op.getLo()), scalar(op.getHi()), int64_t(op.getStep()), inits,
+      [&](Value j, ValueRange carried) {
+        scalars.map(op.getIndex(), j);
+        bind(op.getCarried(), carried);
+        acquireTile(j);
+        lowerOps(body);
+        Values next;
+        for (Value value : body.getTerminator()->getOperands())
+          llvm::append_range(next, fragment(value).registers);
+        return next;
+      });
+  bind(op.getResults(), results);
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+/// The gpu.module that takes the kernels, with the shared memory that each
+/// launch sizes for its kernel.
+static gpu::GPUModuleOp createGpuModule(ModuleOp module, TargetAttr target) {
+  OpBuilder builder(module.getBodyRegion());
+  // A chip in the attribute makes the verifier check what its ops need.
+  Attribute chip = NVVM::NVVMTargetAttr::get(
+      module.getContext(), /*optLevel=*/3, "nvptx64-nvidia-cuda",
+      target.getName());
+  auto result = gpu::GPUModuleOp::create(builder, module.getLoc(),
+                                         "pagoda_kernels", {chip});
+  builder.setInsertionPointToStart(result.getBody());
+  auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), 0);
+  LLVM::GlobalOp::create(builder, module.getLoc(), type, /*isConstant=*/false,
+                         LLVM::Linkage::External, sharedSymbol, Attribute(),
+                         /*alignment=*/128, GpuBuilder::sharedSpace);
+  return result;
+}
+
+LogicalResult pagoda::lowerNvidiaTiles(ModuleOp module) {
+  SmallVector<KernelOp> kernels(module.getOps<KernelOp>());
+  if (kernels.empty())
+    return success();
+  if (!kernels.front().getTarget())
+    return kernels.front().emitOpError("has no nvidia target");
+  gpu::GPUModuleOp device =
+      createGpuModule(module, *kernels.front().getTarget());
+  for (KernelOp kernel : kernels) {
+    GpuBuilder b(kernel.getLoc(), device.getContext());
+    b.setInsertionPointToEnd(device.getBody());
+    if (failed(AmpereLowering(kernel, b).run()))
+      return failure();
+    kernel.erase();
+  }
+  return success();
+}
+
+namespace pagoda {
+#define GEN_PASS_DEF_NVIDIALOWERTILES
+#include "compiler/Passes.h.inc"
+} // namespace pagoda
+
+namespace {
+struct NvidiaLowerTilesPass
+    : pagoda::impl::NvidiaLowerTilesBase<NvidiaLowerTilesPass> {
+  void runOnOperation() override {
+    if (failed(lowerNvidiaTiles(getOperation())))
+      signalPassFailure();
+  }
+};
+} // namespace

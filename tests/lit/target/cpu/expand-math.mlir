@@ -1,0 +1,39 @@
+// RUN: pagoda-opt %s --pagoda-cpu-expand-math | FileCheck %s --implicit-check-not=math.exp2 --implicit-check-not=math.log --implicit-check-not=math.tanh
+
+// exp2 by shift-and-polynomial: the nearest integer by adding 1.5 * 2^23, five
+// coefficients and the constant one by fma, the integer into the exponent.
+// CHECK-LABEL: func.func @vector
+// CHECK-SAME: (%[[X:.*]]: vector<8xf32>)
+// CHECK: %[[SHIFTED:.*]] = arith.addf %{{.*}} : vector<8xf32>
+// CHECK-COUNT-5: vector.fma %{{.*}} : vector<8xf32>
+// CHECK: arith.bitcast %[[SHIFTED]] : vector<8xf32> to vector<8xi32>
+// CHECK: arith.shli %{{.*}} : vector<8xi32>
+// CHECK: arith.addi %{{.*}} : vector<8xi32>
+// CHECK: arith.select
+// CHECK: return
+func.func @vector(%x: vector<8xf32>) -> vector<8xf32> {
+  %y = math.exp2 %x : vector<8xf32>
+  return %y : vector<8xf32>
+}
+
+// Scalars and any vector width alike.
+// CHECK-LABEL: func.func @scalar
+// CHECK: arith.shli %{{.*}} : i32
+func.func @scalar(%x: f32) -> f32 {
+  %y = math.exp2 %x : f32
+  return %y : f32
+}
+
+// CHECK-LABEL: func.func @wide
+// CHECK: vector.fma %{{.*}} : vector<16xf32>
+func.func @wide(%x: vector<16xf32>) -> vector<16xf32> {
+  %y = math.exp2 %x : vector<16xf32>
+  return %y : vector<16xf32>
+}
+
+// CHECK-LABEL: func.func @others
+func.func @others(%x: vector<8xf32>) -> (vector<8xf32>, vector<8xf32>) {
+  %y = math.log %x : vector<8xf32>
+  %z = math.tanh %x : vector<8xf32>
+  return %y, %z : vector<8xf32>, vector<8xf32>
+}

@@ -1,0 +1,178 @@
+//===- FaultsTest.cpp - Mistakes that the emulator must report ------------===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Breaks kernels in the ways that compilers and their authors do, and expects a
+// fault or a wrong answer. A mutation that passes means that neither the emulator nor
+// the oracle would see that mistake.
+//
+//===----------------------------------------------------------------------===//
+
+#include "EmulatedKernels.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/IR/Builders.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace pagoda;
+using namespace pagoda::conformance;
+using testing::HasSubstr;
+
+namespace {
+
+/// The ops of one kind, in the order of the text.
+template <typename Op> SmallVector<Op> all(ModuleOp module) {
+  SmallVector<Op> result;
+  module.walk([&](Op op) { result.push_back(op); });
+  return result;
+}
+
+Outcome runMutated(Mutation mutation, const char *schedule = "") {
+  Case c = makeCase("mutated", {{20, 90}, {1, 200}});
+  c.spec.qType = c.spec.kvType = DType::F16;
+  if (*schedule)
+    c.schedule = {schedule};
+  EmulatedKernels kernels;
+  kernels.mutation = std::move(mutation);
+  return runCase(kernels, c);
+}
+
+void expectSeen(const Outcome &outcome) {
+  EXPECT_EQ(outcome.status, Status::Fail) << "the mutation went unseen";
+}
+
+TEST(NvidiaFaults, NothingChanged) {
+  Outcome outcome = runMutated([](ModuleOp) {});
+  EXPECT_EQ(outcome.status, Status::Pass) << outcome.message;
+}
+
+TEST(NvidiaFaults, AnyBarrierRemoved) {
+  // In the first kernel: between items, before Q's registers are read, and one in
+  // each of the two loops. All but the first stand for data of other threads.
+  for (size_t which : {1, 2, 3}) {
+    Outcome outcome = runMutated([&](ModuleOp module) {
+      auto barriers = all<NVVM::Barrier0Op>(module);
+      ASSERT_GE(barriers.size(), 4u);
+      barriers[which].erase();
+    });
+    expectSeen(outcome);
+  }
+}
+
+TEST(NvidiaFaults, BarrierBetweenItemsRemoved) {
+  // Fewer blocks than items; the barrier keeps fast warps from copying the next Q
+  // over this one while slow warps read it.
+  expectSeen(runMutated(
+      [&](ModuleOp module) { all<NVVM::Barrier0Op>(module)[0].erase(); }));
+}
+
+TEST(NvidiaFaults, AnyWaitRemoved) {
+  for (size_t which : {1, 2, 3}) {
+    Outcome outcome = runMutated([&](ModuleOp module) {
+      auto waits = all<NVVM::CpAsyncWaitGroupOp>(module);
+      ASSERT_GE(waits.size(), 4u);
+      waits[which].erase();
+    });
+    expectSeen(outcome);
+  }
+}
+
+TEST(NvidiaFaults, WaitForOneGroupTooFew) {
+  Outcome outcome = runMutated([&](ModuleOp module) {
+    for (auto wait : all<NVVM::CpAsyncWaitGroupOp>(module))
+      wait.setN(wait.getN() + 1);
+  });
+  expectSeen(outcome);
+}
+
+TEST(NvidiaFaults, CommitRemoved) {
+  Outcome outcome = runMutated([&](ModuleOp module) {
+    all<NVVM::CpAsyncCommitGroupOp>(module)[1].erase();
+  });
+  expectSeen(outcome);
+}
+
+TEST(NvidiaFaults, ZeroFillRemoved) {
+  // The tail of the last block is NaN, and 0 * NaN is NaN.
+  Outcome outcome = runMutated([&](ModuleOp module) {
+    OpBuilder builder(module.getContext());
+    for (auto copy : all<NVVM::CpAsyncOp>(module)) {
+      builder.setInsertionPoint(copy);
+      copy.getCpSizeMutable().assign(arith::ConstantOp::create(
+          builder, copy.getLoc(), builder.getI32IntegerAttr(16)));
+    }
+  });
+  expectSeen(outcome);
+}
+
+TEST(NvidiaFaults, MaskShiftedByOne) {
+  // Scores are hidden by selects against -inf: k < limit, k <= q.
+  Outcome outcome = runMutated([&](ModuleOp module) {
+    for (auto compare : all<arith::CmpIOp>(module))
+      if (compare.getPredicate() == arith::CmpIPredicate::sle)
+        compare.setPredicate(arith::CmpIPredicate::slt);
+  });
+  expectSeen(outcome);
+}
+
+TEST(NvidiaFaults, MatrixLoadNotTransposed) {
+  Outcome outcome = runMutated([&](ModuleOp module) {
+    for (auto load : all<NVVM::LdMatrixOp>(module))
+      load.setLayout(NVVM::MMALayout::row);
+  });
+  expectSeen(outcome);
+}
+
+TEST(NvidiaFaults, FragmentMapShifted) {
+  // Operand B's two registers exchanged in one product.
+  Outcome outcome = runMutated([&](ModuleOp module) {
+    auto product = all<NVVM::MmaOp>(module)[3];
+    Value first = product.getOperandB()[0], second = product.getOperandB()[1];
+    product.getOperandBMutable().assign(ValueRange{second, first});
+  });
+  expectSeen(outcome);
+}
+
+TEST(NvidiaFaults, ReductionOverHalfTheRow) {
+  Outcome outcome = runMutated([&](ModuleOp module) {
+    for (auto shuffle : all<NVVM::ShflOp>(module)) {
+      OpBuilder builder(shuffle);
+      shuffle.getOffsetMutable().assign(arith::ConstantOp::create(
+          builder, shuffle.getLoc(), builder.getI32IntegerAttr(1)));
+    }
+  });
+  expectSeen(outcome);
+}
+
+TEST(NvidiaFaults, PermutationOfChunksDropped) {
+  // Copies keep the permutation, matrix loads lose it.
+  Outcome outcome = runMutated([&](ModuleOp module) {
+    for (auto bits : all<arith::XOrIOp>(module))
+      if (llvm::any_of(bits->getUsers(), [](Operation *user) {
+            return isa<arith::XOrIOp>(user);
+          }))
+        bits.replaceAllUsesWith(bits.getLhs());
+  });
+  expectSeen(outcome);
+}
+
+TEST(NvidiaFaults, TableReadPastTheEnd) {
+  // Positions past the last one are held back by a minimum.
+  Outcome outcome = runMutated(
+      [&](ModuleOp module) {
+        for (auto least : all<arith::MinSIOp>(module))
+          least.replaceAllUsesWith(least.getLhs());
+      },
+      "kv_tile=128");
+  expectSeen(outcome);
+}
+
+} // namespace

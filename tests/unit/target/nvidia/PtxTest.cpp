@@ -1,0 +1,193 @@
+//===- PtxTest.cpp - PTX, and what ptxas says about it --------------------===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Kernels for every chip must assemble without spilling; skipped where ptxas is not
+// installed. The report's parser is tested on text.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/Driver.h"
+#include "compiler/emit/Ptx.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace pagoda;
+using testing::HasSubstr;
+using testing::Not;
+
+namespace {
+
+AttentionSpec specOf(int64_t headDim) {
+  AttentionSpec spec;
+  spec.qHeads = 16;
+  spec.kvHeads = 8;
+  spec.headDim = spec.vHeadDim = headDim;
+  spec.qType = spec.kvType = DType::F16;
+  spec.scale = 0.125;
+  return spec;
+}
+
+llvm::Expected<Artifact> compileFor(const std::string &chip,
+                                    const AttentionSpec &spec) {
+  CompileOptions options;
+  options.machine = llvm::cantFail(Machine::named(chip));
+  return compile({spec}, options);
+}
+
+std::string errorFor(const AttentionSpec &spec, std::string schedule = "") {
+  CompileOptions options;
+  options.machine = llvm::cantFail(Machine::named("sm_80"));
+  if (!schedule.empty())
+    options.schedule = {schedule};
+  auto artifact = compile({spec}, options);
+  return artifact ? "" : llvm::toString(artifact.takeError());
+}
+
+//===----------------------------------------------------------------------===//
+// ptxas
+//===----------------------------------------------------------------------===//
+
+class Assembled : public testing::TestWithParam<const char *> {};
+
+TEST_P(Assembled, WithoutSpills) {
+  std::optional<std::string> ptxas = findPtxas();
+  if (!ptxas)
+    GTEST_SKIP() << "ptxas is not on the path or in /usr/local/cuda/bin";
+  std::string chip = GetParam();
+  AttentionSpec window = specOf(64), wide = specOf(128);
+  window.window = 128;
+  window.sinks = true;
+  wide.softcap = 30;
+  for (const AttentionSpec &spec : {specOf(64), specOf(16), window, wide}) {
+    auto artifact = compileFor(chip, spec);
+    ASSERT_TRUE(bool(artifact)) << llvm::toString(artifact.takeError());
+    EXPECT_EQ(artifact->object, "");
+    auto cubin = assemblePtx(*ptxas, artifact->ptx, chip);
+    ASSERT_TRUE(bool(cubin)) << llvm::toString(cubin.takeError());
+    EXPECT_THAT(cubin->image, HasSubstr("\x7f"
+                                        "ELF"));
+    ASSERT_EQ(cubin->kernels.size(), 3u);
+    for (const KernelResources &kernel : cubin->kernels) {
+      EXPECT_GT(kernel.registers, 0) << kernel.name;
+      EXPECT_LE(kernel.registers, 255) << kernel.name;
+      EXPECT_EQ(kernel.spillStores, 0) << kernel.name;
+      EXPECT_EQ(kernel.spillLoads, 0) << kernel.name;
+      EXPECT_EQ(kernel.stackBytes, 0) << kernel.name;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Chips, Assembled,
+                         testing::Values("sm_80", "sm_86", "sm_89", "sm_90a",
+                                         "sm_100a", "sm_120a"));
+
+TEST(Ptxas, SaysWhatItDoesNotLike) {
+  std::optional<std::string> ptxas = findPtxas();
+  if (!ptxas)
+    GTEST_SKIP() << "ptxas is not on the path or in /usr/local/cuda/bin";
+  auto cubin = assemblePtx(*ptxas, "this is no PTX\n", "sm_80");
+  ASSERT_FALSE(bool(cubin));
+  EXPECT_THAT(llvm::toString(cubin.takeError()),
+              testing::AllOf(HasSubstr("failed for sm_80 with status"),
+                             HasSubstr("Parsing error")));
+}
+
+TEST(Ptxas, ReportIsRead) {
+  auto kernels = parsePtxasReport(
+      "ptxas info    : 0 bytes gmem\n"
+      "ptxas info    : Compiling entry function 'first' for 'sm_80'\n"
+      "ptxas info    : Function properties for first\n"
+      "    8 bytes stack frame, 4 bytes spill stores, 12 bytes spill loads\n"
+      "ptxas info    : Used 168 registers, used 1 barriers, 1024 bytes smem, "
+      "704 bytes cmem[0]\n"
+      "ptxas info    : Compile time = 83.267 ms\n"
+      "ptxas info    : Compiling entry function 'second' for 'sm_80'\n"
+      "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+      "ptxas info    : Used 40 registers\n");
+  ASSERT_EQ(kernels.size(), 2u);
+  EXPECT_EQ(kernels[0].name, "first");
+  EXPECT_EQ(kernels[0].registers, 168);
+  EXPECT_EQ(kernels[0].stackBytes, 8);
+  EXPECT_EQ(kernels[0].spillStores, 4);
+  EXPECT_EQ(kernels[0].spillLoads, 12);
+  EXPECT_EQ(kernels[0].sharedBytes, 1024);
+  EXPECT_EQ(kernels[1].name, "second");
+  EXPECT_EQ(kernels[1].registers, 40);
+  EXPECT_EQ(kernels[1].spillStores, 0);
+}
+
+//===----------------------------------------------------------------------===//
+// Artifacts and diagnostics
+//===----------------------------------------------------------------------===//
+
+TEST(Ptx, DescribesItsKernels) {
+  auto artifact = compileFor("sm_80", specOf(64));
+  ASSERT_TRUE(bool(artifact)) << llvm::toString(artifact.takeError());
+  ASSERT_EQ(artifact->kernels.size(), 3u);
+  const pagoda_kernel_info &prefill = artifact->kernels[0].info;
+  EXPECT_EQ(prefill.role, PAGODA_ROLE_ATTENTION);
+  EXPECT_EQ(prefill.q_dtype, PAGODA_F16);
+  EXPECT_EQ(prefill.threads, 128);
+  // Q and two stages of K and V.
+  EXPECT_EQ(prefill.shared_bytes, 64 * 64 * 2 + 2 * 2 * 64 * 64 * 2);
+  EXPECT_EQ(prefill.max_rows, 32);
+  EXPECT_EQ(prefill.heads_per_item, 1);
+  EXPECT_EQ(artifact->kernels[2].info.role, PAGODA_ROLE_MERGE);
+  EXPECT_EQ(artifact->kernels[2].info.shared_bytes, 0);
+  EXPECT_THAT(artifact->ptx, HasSubstr(".target sm_80"));
+  for (const KernelSummary &kernel : artifact->kernels)
+    EXPECT_THAT(artifact->ptx,
+                HasSubstr(".visible .entry " + kernel.name + "("));
+}
+
+TEST(Ptx, NothingInItIsCalled) {
+  auto artifact = compileFor("sm_90a", specOf(64));
+  ASSERT_TRUE(bool(artifact)) << llvm::toString(artifact.takeError());
+  EXPECT_THAT(artifact->ptx, Not(HasSubstr("call")));
+  EXPECT_THAT(artifact->ptx, Not(HasSubstr("__nv_")));
+}
+
+TEST(Ptx, UnsupportedCasesAreNamed) {
+  AttentionSpec f32 = specOf(64);
+  f32.qType = f32.kvType = DType::F32;
+  EXPECT_THAT(errorFor(f32),
+              HasSubstr("q_type must be f16 or bf16 on nvidia, got 'f32'"));
+  EXPECT_THAT(errorFor(specOf(24)),
+              HasSubstr("cache k_dim must be a multiple of 16 from 16 to 128 on "
+                        "nvidia, got 24"));
+  AttentionSpec mixed = specOf(64);
+  mixed.kvType = DType::BF16;
+  EXPECT_THAT(errorFor(mixed), HasSubstr("got 'bf16'"));
+  EXPECT_THAT(errorFor(specOf(64), "order=naive"),
+              HasSubstr("order must be q_outer or split_kv"));
+}
+
+TEST(Ptx, StagesOfOtherTargetsAreRefused) {
+  CompileOptions gpu, cpu;
+  gpu.machine = llvm::cantFail(Machine::named("sm_80"));
+  cpu.machine = llvm::cantFail(Machine::named("x86-64-v3"));
+  auto message = [&](const CompileOptions &options, Stage stage) {
+    auto text = printStage({specOf(64)}, options, stage);
+    return text ? "" : llvm::toString(text.takeError());
+  };
+  EXPECT_EQ(message(gpu, Stage::Asm),
+            "stage asm does not exist for sm_80, expected ptx");
+  EXPECT_EQ(message(cpu, Stage::Ptx),
+            "stage ptx does not exist for x86-64-v3, expected asm");
+}
+
+TEST(Ptx, OnlyNvidiaTargetsAreEmulated) {
+  CompileOptions options;
+  options.emulate = true;
+  auto artifact = compile({specOf(64)}, options);
+  ASSERT_FALSE(bool(artifact));
+  EXPECT_EQ(llvm::toString(artifact.takeError()),
+            "the emulator runs kernels of nvidia targets, got host");
+}
+
+} // namespace
