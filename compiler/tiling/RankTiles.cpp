@@ -82,7 +82,7 @@ static void addHeadDim(std::vector<Schedule> &space,
           s.heads = heads;
           s.blockRows = rows;
           s.blockVectors = vectors;
-          s.prefetch = 1;
+          s.prefetch = 2;
           space.push_back(s);
         }
   }

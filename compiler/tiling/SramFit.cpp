@@ -258,7 +258,7 @@ static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
   a.l2({{"Q and O", s.heads * s.qTile * row},
         {"m, l, alpha", 3 * s.heads * s.qTile * f32Bytes},
         {"K and V on their way",
-         s.heads * s.kvTile * a.kvBytes() * std::max<int64_t>(1, s.prefetch)}},
+         (s.heads + s.prefetch) * s.kvTile * a.kvBytes()}},
        machine);
 
   // Head-major blocks lie in memory as they are visited, head after head, if a
@@ -276,9 +276,9 @@ static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
   a.cost("short runs", "2048 / run, at most 2/3", {{"run", double(run)}},
          std::min(runBytes / double(run), worstRun));
   a.cost("no prefetch",
-         "0.4 if nothing is prefetched, 0.02 per tile beyond one",
+         "0.4 if nothing is prefetched, 0.02 per head away from two",
          {{"prefetch", double(s.prefetch)}},
-         s.prefetch ? 0.02 * double(s.prefetch - 1) : 0.4);
+         s.prefetch ? 0.02 * double(std::abs(s.prefetch - 2)) : 0.4);
   a.cost("state update", "1 / kv_tile", {{"kv_tile", double(s.kvTile)}},
          stateKeys / 2 / double(s.kvTile));
   // Arithmetic hides behind the memory; what there is of it still decides ties.

@@ -55,6 +55,34 @@ TEST(Features, WindowsAndSpecsPerKind) {
   EXPECT_EQ(specs[1].window, std::nullopt);
 }
 
+TEST(Features, ListedKindsComeFirst) {
+  std::string small = R"(","num_hidden_layers":3,"num_attention_heads":32,
+      "num_key_value_heads":8,"hidden_size":4096,")";
+  std::string kinds =
+      R"(":["full_attention","linear_attention","full_attention"]})";
+  for (const char *type :
+       {"llama", "mistral", "qwen2", "smollm3", "gemma2", "cwm", "llama4_text",
+        "qwen3_next", "minimax", "bamba", "granitemoehybrid", "lfm2",
+        "nemotron_h", "kimi_linear"})
+    EXPECT_EQ(kindCounts(importText(R"({"model_type":")" + std::string(type) +
+                                    small + "layer_types" + kinds)),
+              "full_attention:2 linear_attention:1")
+        << type;
+  for (const char *type : {"jamba", "zamba2", "nemotron_h"})
+    EXPECT_EQ(kindCounts(importText(R"({"model_type":")" + std::string(type) +
+                                    small + "layers_block_type" + kinds)),
+              "full_attention:2 linear_attention:1")
+        << type;
+  EXPECT_EQ(kindCounts(importText(R"({"model_type":"zamba2)" + small +
+                                  R"(hybrid_layer_ids":[1]})")),
+            "mamba:2 hybrid:1");
+  // Newer files of this family count their layers by the list alone.
+  EXPECT_EQ(kindCounts(importText(R"({"model_type":"nemotron_h",
+      "num_attention_heads":32,"hidden_size":4096,
+      "layers_block_type":["mamba","attention","moe"]})")),
+            "mamba:1 attention:1 moe:1");
+}
+
 TEST(Features, OtherNamesOfTheWindow) {
   EXPECT_EQ(kindNamed(importText(file("recurrent_gemma",
                                       R"(,"attention_window_size":300)")),
