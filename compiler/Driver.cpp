@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Runs the phases one after the other. Each arrow of the path is one function of
-// class Compilation: build, run(phase), translate, emit.
+// Runs the phases one after the other. Each arrow of the path is one function
+// of class Compilation: build, run(phase), translate, emit.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,6 +16,7 @@
 #include "compiler/emit/Ptx.h"
 #include "compiler/import/BuildAttention.h"
 #include "compiler/target/KernelAbi.h"
+#include "compiler/tiling/SramFit.h"
 #include "dialect/Dialect.h"
 
 #include "mlir/IR/MLIRContext.h"
@@ -31,9 +32,12 @@ using namespace pagoda;
 
 Expected<Stage> pagoda::parseStage(StringRef text) {
   static constexpr std::pair<StringLiteral, Stage> stages[] = {
-      {"attention", Stage::Attention}, {"tiled", Stage::Tiled},
-      {"target", Stage::Target},       {"llvm", Stage::Llvm},
-      {"asm", Stage::Asm},             {"ptx", Stage::Ptx}};
+      {"attention", Stage::Attention},
+      {"tiled", Stage::Tiled},
+      {"target", Stage::Target},
+      {"llvm", Stage::Llvm},
+      {"asm", Stage::Asm},
+      {"ptx", Stage::Ptx}};
   for (auto [name, stage] : stages)
     if (text == name)
       return stage;
@@ -58,6 +62,7 @@ public:
   Error translate();
   Expected<std::string> emit(bool assembly);
   std::vector<KernelSummary> summaries();
+  std::string reasonFor(const AttentionSpec &spec, StringRef role);
   std::string text();
 
   PhaseTimings timings;
@@ -83,7 +88,7 @@ private:
 
   const std::vector<AttentionSpec> &specs;
   const CompileOptions &options;
-  const Machine codeMachine; ///< that the code runs on
+  const Machine codeMachine;      ///< that the code runs on
   std::vector<std::string> names; ///< of the specs' functions
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
@@ -168,6 +173,19 @@ Expected<std::string> Compilation::emit(bool assembly) {
   return emitCode(*llvmModule, *target, assembly);
 }
 
+/// Why the kernel has the tile it has: what select-tiles computed, once more.
+std::string Compilation::reasonFor(const AttentionSpec &spec, StringRef role) {
+  if (role != "prefill" && role != "decode")
+    return "one query row at a time";
+  Expected<TileCandidate> tile = selectTile(
+      options.machine, spec,
+      role == "prefill" ? Variant::Prefill : Variant::Decode, options.schedule);
+  if (tile)
+    return tile->reason();
+  consumeError(tile.takeError());
+  return "";
+}
+
 std::vector<KernelSummary> Compilation::summaries() {
   std::vector<KernelSummary> result;
   for (const KernelDescription &kernel : descriptionsOf(*module)) {
@@ -183,9 +201,12 @@ std::vector<KernelSummary> Compilation::summaries() {
     summary.info = kernel.info;
     // A kernel's name is its function's and what it does.
     StringRef function = name.substr(0, name.rfind('_'));
-    for (auto [spec, built] : zip(specs, names))
-      if (function == built)
-        summary.spec = spec.name;
+    for (auto [spec, built] : zip(specs, names)) {
+      if (function != built)
+        continue;
+      summary.spec = spec.name;
+      summary.reason = reasonFor(spec, summary.role);
+    }
     result.push_back(std::move(summary));
   }
   return result;

@@ -136,6 +136,10 @@ struct ModelConfig {
   llvm::json::Value toJson() const;
 };
 
+/// Whether one kernel, called with one set of numbers, serves both: all but the
+/// name is equal.
+bool sameKernel(const AttentionSpec &a, const AttentionSpec &b);
+
 /// Reads the text of a config.json. `fileName` only names it in diagnostics.
 /// The error is one line, `<file>: <field>: <what>`, with the value found and
 /// what was expected. No input crashes it.

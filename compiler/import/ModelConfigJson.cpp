@@ -14,6 +14,7 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include <cassert>
+#include <tuple>
 
 using namespace llvm;
 
@@ -86,7 +87,8 @@ json::Object mlaJson(const MlaConfig &mla) {
                       {"cache_row", mla.cacheRow()}};
 }
 
-/// What a kernel is generated from: all of a spec but its name and scale.
+} // namespace
+
 bool sameKernel(const AttentionSpec &a, const AttentionSpec &b) {
   auto key = [](const AttentionSpec &s) {
     return std::tie(s.qHeads, s.kvHeads, s.headDim, s.vHeadDim, s.blockSize,
@@ -95,8 +97,6 @@ bool sameKernel(const AttentionSpec &a, const AttentionSpec &b) {
   };
   return key(a) == key(b);
 }
-
-} // namespace
 
 std::vector<AttentionSpec> ModelConfig::specs() const {
   std::vector<AttentionSpec> out;

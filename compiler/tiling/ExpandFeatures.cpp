@@ -130,6 +130,12 @@ struct Expander {
         reopen(b, region, scoreArguments(b.getContext()));
     if (score.empty())
       score.push_back(region.getArgument(0));
+    // The cap bends q.k; a bias is added to what comes of it.
+    if (op.getSoftcap()) {
+      Value ratio = arith::DivFOp::create(b, score[0], op.getSoftcap());
+      Value bent = math::TanhOp::create(b, ratio);
+      score[0] = arith::MulFOp::create(b, bent, op.getSoftcap());
+    }
     if (op.getAlibi()) {
       // bias = slope * (kv_pos - q_pos), 0 on the diagonal
       Value head = arith::IndexCastOp::create(b, b.getIndexType(),
@@ -140,11 +146,6 @@ struct Expander {
       Value steps = arith::SIToFPOp::create(b, b.getF32Type(), distance);
       Value bias = arith::MulFOp::create(b, slope, steps);
       score[0] = arith::AddFOp::create(b, score[0], bias);
-    }
-    if (op.getSoftcap()) {
-      Value ratio = arith::DivFOp::create(b, score[0], op.getSoftcap());
-      Value bent = math::TanhOp::create(b, ratio);
-      score[0] = arith::MulFOp::create(b, bent, op.getSoftcap());
     }
     YieldOp::create(b, score);
   }

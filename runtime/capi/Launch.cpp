@@ -76,7 +76,7 @@ pagoda_status capi::failed() noexcept {
 
 const char *pagoda_last_error(void) { return lastError.c_str(); }
 
-const char *pagoda_status_name(pagoda_status status) {
+const char *pagoda_status_name(int status) {
   switch (status) {
   case PAGODA_OK:
     return "ok";

@@ -347,6 +347,26 @@ TEST_F(Scores, A10_H4_PaddedScoresWouldDominate) {
     }
 }
 
+TEST_F(Scores, SumsOfManyEqualTerms) {
+  // Equal terms added to one accumulator all round the same way: without sums
+  // by tiles the error grows with the number of keys.
+  for (int kernel : {0, 1}) {
+    Case c = makeCase("equal terms", {{2, 6000}});
+    c.spec.qHeads = c.spec.kvHeads = 1;
+    c.spec.headDim = c.spec.vHeadDim = 16;
+    c.splits = 1;
+    c.kernel = kernel;
+    CaseData data(c);
+    for (int64_t t = 0; t < 2; ++t)
+      std::fill_n(data.queryRow(0, t, 0), 16, 0.0f);
+    for (int64_t t = 0; t < 6000; ++t)
+      for (int64_t d = 0; d < 16; ++d)
+        data.valueRow(0, t, 0)[d] = 0.1f + 0.013f * float(d);
+    data.sealInputs();
+    check(c, data);
+  }
+}
+
 TEST_F(Scores, D1_SoftcapBeforeTheMask) {
   Case c = makeCase("D1", {{2, 2}}); // query 0 sees one key
   c.spec.softcap = 50;

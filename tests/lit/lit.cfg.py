@@ -17,6 +17,7 @@ config.substitutions += [
     ("%source", config.pagoda_source),
     ("%lib", config.pagoda_lib),
     ("%readelf", config.readelf),
+    ("%cc", config.cc),
 ]
 
 # A test says `REQUIRES: runtime` (and so on) for parts that a build may leave out.

@@ -9,8 +9,8 @@
 // whole output with it. The bound is part of the project's contract: a kernel
 // that misses it is wrong, and it is not widened to make a test pass.
 //
-// For an output element, with d the head dim, A = Row::condition, n = Row::keys,
-// S = sum_j p_j |v_j|, M = sum_j |v_j| and eps32 = 2^-23:
+// For an output element, with d the head dim, A = Row::condition, n =
+// Row::keys, S = sum_j p_j |v_j|, M = sum_j |v_j| and eps32 = 2^-23:
 //
 //   r            = eps32 * (8 + (8 + d / 8) * A + sqrt(n))
 //   |o - ref|   <= (c * eps(T) + r) * S + 2^-126 * M        (elementwise)
@@ -32,8 +32,8 @@
 //  - 8: exp2 (a few units), the division, the logarithm, the final rounding.
 //  - sqrt(n): rounding errors of a sum of n terms grow like sqrt(n) (Higham and
 //    Mary, "A new approach to probabilistic rounding error analysis", 2019).
-//    For n equal terms that needs sums by tiles: of t keys each, (t + n / t) / 8
-//    instead of n / 8.
+//    For n equal terms that needs sums by tiles: of t keys each, (t + n / t) /
+//    8 instead of n / 8.
 //  - c * eps(T): P rounded (or truncated: one eps) to T for the second product
 //    and the output rounded to T (half an eps).
 //  - 2^-126 * M: weights below f32's normal range may be flushed to zero.

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Expands f32 math.exp2 into thirteen elementwise ops. LLVM would call libm
+// Expands f32 math.exp2 into fourteen elementwise ops. LLVM would call libm
 // once per lane instead, which costs a prefill kernel nearly half of its speed.
 //
 //===----------------------------------------------------------------------===//
@@ -64,9 +64,13 @@ static Value expand(CpuBuilder &b, Value x) {
   Value exponent = arith::ShLIOp::create(b, bits(shifted), amount);
   Value scaled = arith::AddIOp::create(b, bits(sum), exponent);
   Value result = arith::BitcastOp::create(b, x.getType(), scaled);
+  // Too small: 0. NaN: itself, since adding to its bits may have undone it.
+  Value zero = constant(0.0f);
+  Value rest = arith::SelectOp::create(
+      b, compare(arith::CmpFPredicate::OLT, x, zero), zero, x);
   return arith::SelectOp::create(
-      b, compare(arith::CmpFPredicate::OLT, x, constant(-126.0f)),
-      constant(0.0f), result);
+      b, compare(arith::CmpFPredicate::OGE, x, constant(-126.0f)), result,
+      rest);
 }
 
 void pagoda::expandExp2(Operation *root) {

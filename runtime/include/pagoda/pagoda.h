@@ -51,8 +51,9 @@ typedef enum pagoda_status {
 /* The text of the calling thread's last error; empty when there was none. Valid
  * until the thread's next call. */
 const char *pagoda_last_error(void);
-/* "ok", "out of blocks", "double release" and so on. */
-const char *pagoda_status_name(pagoda_status status);
+/* "ok", "out of blocks", "double release" and so on; "no status" for a number
+ * that is none. */
+const char *pagoda_status_name(int status);
 /* PAGODA_ABI_VERSION that the library was built with. */
 uint32_t pagoda_abi_version(void);
 

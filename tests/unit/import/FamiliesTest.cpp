@@ -272,6 +272,10 @@ const FamilyCase familyCases[] = {
      R"({"model_type":"jais","n_layer":2,"n_head":32,"n_embd":4096,
          "position_embedding_type":"alibi","mup_scale_qk_dot_by_d":true})",
      "full_attention:2", 32, 32, 128, 128, 0.0078125},
+    {"jais_mup_older_name",
+     R"({"model_type":"jais","n_layer":2,"n_head":32,"n_embd":4096,
+         "scale_qk_dot_by_d":true})",
+     "full_attention:2", 32, 32, 128, 128, 0.0078125},
     // Latent attention.
     {"deepseek_v2_without_yarn",
      R"({"model_type":"deepseek_v2","num_hidden_layers":2,"hidden_size":2048,

@@ -221,6 +221,47 @@ TEST(Rope, LongRopeOfPhimoe) {
   EXPECT_EQ(model.kinds[0].rope.attentionFactor, 1.25);
 }
 
+TEST(Rope, JsonForm) {
+  auto formOf = [](const std::string &text) {
+    std::string out;
+    llvm::raw_string_ostream(out) << toJson(ropeOf(text));
+    return out;
+  };
+  EXPECT_EQ(formOf(llama("")),
+            R"({"interleaved":false,"rotary_dim":128,"rotary_offset":0,)"
+            R"("theta":10000,"type":"default"})");
+  EXPECT_EQ(formOf(llama(R"(,"rope_scaling":{"type":"linear","factor":2.5})")),
+            R"({"factor":2.5,"interleaved":false,"rotary_dim":128,)"
+            R"("rotary_offset":0,"theta":10000,"type":"linear"})");
+  EXPECT_EQ(formOf(llama(R"(,"rope_scaling":{"type":"dynamic","factor":2})")),
+            R"({"factor":2,"interleaved":false,"original_max_position":2048,)"
+            R"("rotary_dim":128,"rotary_offset":0,"theta":10000,)"
+            R"("type":"dynamic"})");
+  EXPECT_EQ(formOf(llama(R"(,"rope_scaling":{"type":"yarn","factor":1,
+                "attention_factor":1.5})")),
+            R"({"attention_factor":1.5,"beta_fast":32,"beta_slow":1,)"
+            R"("factor":1,"interleaved":false,"original_max_position":2048,)"
+            R"("rotary_dim":128,"rotary_offset":0,"theta":10000,)"
+            R"("truncate":true,"type":"yarn"})");
+  EXPECT_EQ(formOf(llama(R"(,"rope_scaling":{"rope_type":"llama3","factor":8,
+                "low_freq_factor":1,"high_freq_factor":4,
+                "original_max_position_embeddings":8192})")),
+            R"({"factor":8,"high_freq_factor":4,"interleaved":false,)"
+            R"("low_freq_factor":1,"original_max_position":8192,)"
+            R"("rotary_dim":128,"rotary_offset":0,"theta":10000,)"
+            R"("type":"llama3"})");
+  EXPECT_EQ(formOf(phi3(R"({"type":"longrope","short_factor":[1,2,3,4],
+                "long_factor":[5,6,7,8],"attention_factor":1.5,
+                "original_max_position_embeddings":65536})")),
+            R"({"attention_factor":1.5,"factor":2,"interleaved":false,)"
+            R"("long_factor":[5,6,7,8],"original_max_position":65536,)"
+            R"("rotary_dim":8,"rotary_offset":0,"short_factor":[1,2,3,4],)"
+            R"("theta":10000,"type":"longrope"})");
+  EXPECT_EQ(formOf(R"({"model_type":"gpt2","n_layer":1,"n_head":2,
+                "n_embd":128})"),
+            R"({"type":"none"})");
+}
+
 TEST(Rope, SectionsOfSeveralAxes) {
   for (const char *type : {"mrope", "default"}) {
     RopeConfig rope =

@@ -39,3 +39,11 @@ if(pkgconfig)
     -Wl,-rpath,${libdir})
   run(${WORK}/by_pkg_config ${KERNELS})
 endif()
+
+# Every installed header can be included first and alone.
+file(GLOB headers RELATIVE ${prefix}/include ${prefix}/include/pagoda/*.h)
+foreach(header ${headers})
+  file(WRITE ${WORK}/header.cpp "#include <${header}>\nint main() {}\n")
+  run(${CXX} -std=c++20 -fsyntax-only -Wall -Wextra -Werror
+    -I${prefix}/include ${WORK}/header.cpp)
+endforeach()

@@ -1,0 +1,140 @@
+//===- FastExp2Test.cpp - The error bound of the exp2 polynomial ----------===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Compiles y[i] = exp2(x[i]) through the pass and checks what FastExp2.h
+// promises, against the C library in double: over every 509th float in `ci`,
+// over all floats in `extended`.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/target/cpu/FastExp2.h"
+#include "compiler/Pipeline.h"
+#include "compiler/emit/Object.h"
+#include "compiler/target/cpu/CpuBuilder.h"
+
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/TargetSelect.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+using namespace pagoda;
+
+namespace {
+
+using Exp2Fn = void (*)(const float *x, float *y, int64_t count);
+
+/// exp2 of `count` floats, a multiple of 8, as kernels compute it.
+class FastExp2 : public testing::Test {
+protected:
+  static void SetUpTestSuite() {
+    mlir::DialectRegistry registry;
+    registerDialects(registry);
+    mlir::MLIRContext context(registry);
+    context.loadAllAvailableDialects();
+    mlir::OwningOpRef<mlir::ModuleOp> module =
+        mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
+    CpuBuilder b(mlir::UnknownLoc::get(&context), &context);
+    b.setInsertionPointToEnd(module->getBody());
+    auto function = mlir::LLVM::LLVMFuncOp::create(
+        b, "exp2_all",
+        mlir::LLVM::LLVMFunctionType::get(
+            mlir::LLVM::LLVMVoidType::get(&context),
+            {b.pointerType(), b.pointerType(), b.i64Type()}));
+    mlir::Block *entry = function.addEntryBlock(b);
+    b.setInsertionPointToStart(entry);
+    b.forLoop(b.i64(0), entry->getArgument(2), 8, [&](Value i) {
+      Value at = b.mul(i, 4);
+      Value x = b.load(b.vectorType(8), b.at(entry->getArgument(0), at), 4);
+      b.store(b.exp2(x), b.at(entry->getArgument(1), at), 4);
+    });
+    mlir::LLVM::ReturnOp::create(b, ValueRange{});
+    expandExp2(*module);
+
+    Machine machine = Machine::host();
+    mlir::PassManager passes(&context);
+    buildPhase(passes, Phase::Llvm, machine, {});
+    ASSERT_TRUE(succeeded(passes.run(*module)));
+    auto target = llvm::cantFail(createTargetMachine(machine));
+    llvm::LLVMContext llvmContext;
+    auto llvmModule =
+        llvm::cantFail(translate(*module, llvmContext, *target, machine));
+    optimize(*llvmModule, *target);
+    std::string code = llvm::cantFail(emitCode(*llvmModule, *target, false));
+    jit = llvm::cantFail(llvm::orc::LLJITBuilder().create());
+    llvm::cantFail(
+        jit->addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(code, "exp2")));
+    exp2 = llvm::cantFail(jit->lookup("exp2_all")).toPtr<Exp2Fn>();
+  }
+
+  static float one(float x) {
+    std::vector<float> in(8, x), out(8);
+    exp2(in.data(), out.data(), 8);
+    return out[0];
+  }
+
+  /// Checks floats by bit pattern: 0, stride, 2 stride, ...
+  static void sweep(uint64_t stride) {
+    constexpr size_t batch = 1 << 16;
+    std::vector<float> in(batch), out(batch);
+    double worst = 0;
+    for (uint64_t bits = 0; bits <= UINT32_MAX; bits += batch * stride) {
+      for (size_t i = 0; i < batch; ++i)
+        in[i] = std::bit_cast<float>(uint32_t(bits + i * stride));
+      exp2(in.data(), out.data(), batch);
+      for (size_t i = 0; i < batch; ++i) {
+        float x = in[i], y = out[i];
+        if (std::isnan(x))
+          ASSERT_TRUE(std::isnan(y)) << x;
+        else if (x < -126)
+          ASSERT_EQ(y, 0.0f) << x;
+        else if (x >= 128)
+          ASSERT_EQ(y, std::numeric_limits<float>::infinity()) << x;
+        else {
+          double right = std::exp2(double(x));
+          double unit = std::ldexp(1.0, std::ilogb(right) - 23);
+          double error = std::abs(double(y) - right) / unit;
+          worst = std::max(worst, error);
+          ASSERT_LE(error, 2.5) << "x = " << x << ", y = " << y;
+        }
+      }
+    }
+    // A bound that the code is nowhere near would guard nothing.
+    EXPECT_GT(worst, 0.5);
+    RecordProperty("worst_units_in_the_last_place", std::to_string(worst));
+  }
+
+  static inline std::unique_ptr<llvm::orc::LLJIT> jit;
+  static inline Exp2Fn exp2;
+};
+
+TEST_F(FastExp2, IntegersAreExact) {
+  for (int n = -126; n <= 127; ++n)
+    EXPECT_EQ(one(float(n)), std::ldexp(1.0f, n)) << n;
+}
+
+TEST_F(FastExp2, EndsOfTheRange) {
+  float infinity = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(one(-infinity), 0.0f);
+  EXPECT_EQ(one(infinity), infinity);
+  EXPECT_EQ(one(128.0f), infinity);
+  EXPECT_EQ(one(-126.0f), std::numeric_limits<float>::min());
+  EXPECT_EQ(one(std::nextafter(-126.0f, -127.0f)), 0.0f);
+  EXPECT_LT(one(std::nextafter(128.0f, 0.0f)), infinity);
+}
+
+TEST_F(FastExp2, ManyFloats) { sweep(509); }
+TEST_F(FastExp2, AllFloats) { sweep(1); }
+
+} // namespace
