@@ -337,19 +337,10 @@ void LanesAreHeadDim::pvColumns(const KvRows &rows, const Panel &panel,
                                 Value column, int64_t count, bool rescale) {
   int64_t vectors = (count + c.lanes - 1) / c.lanes;
   Value headOffset = b.mul(panel.head, rows.headStride);
-  Values sums;
-  for (int64_t row = 0; row < panelRows(); ++row) {
-    Value source = rowOf(o, padded(vDim()), panel, row);
-    Value scale;
-    if (rescale)
-      scale = b.splat(scalarAt(rowOf(alpha, 1, panel, row)), c.lanes);
-    for (int64_t n = 0; n < vectors; ++n) {
-      Value sum = vectorAt(source, b.add(column, n * c.lanes));
-      sums.push_back(scale ? b.mulf(sum, scale) : sum);
-    }
-  }
-  sums = b.forLoop(
-      b.i64(0), keyCount(panel), 1, sums, [&](Value key, ValueRange carried) {
+  // The sum of this tile by itself, then added to the rescaled sum so far.
+  Values sums = b.forLoop(
+      b.i64(0), keyCount(panel), 1, Values(panelRows() * vectors, splat(0)),
+      [&](Value key, ValueRange carried) {
         Value pointer =
             b.load(b.pointerType(), b.at(c.slot(rows.pointers), b.mul(key, 8)));
         Value values = b.at(pointer, headOffset);
@@ -367,10 +358,18 @@ void LanesAreHeadDim::pvColumns(const KvRows &rows, const Panel &panel,
         }
         return next;
       });
-  for (int64_t row = 0; row < panelRows(); ++row)
-    for (int64_t n = 0; n < vectors; ++n)
-      storeVector(sums[row * vectors + n], rowOf(o, padded(vDim()), panel, row),
-                  b.add(column, n * c.lanes));
+  for (int64_t row = 0; row < panelRows(); ++row) {
+    Value target = rowOf(o, padded(vDim()), panel, row);
+    Value scale;
+    if (rescale)
+      scale = b.splat(scalarAt(rowOf(alpha, 1, panel, row)), c.lanes);
+    for (int64_t n = 0; n < vectors; ++n) {
+      Value at = b.add(column, n * c.lanes);
+      Value soFar = vectorAt(target, at), tile = sums[row * vectors + n];
+      storeVector(scale ? b.fma(soFar, scale, tile) : b.addf(soFar, tile),
+                  target, at);
+    }
+  }
 }
 
 void LanesAreHeadDim::pv(PvOp op, const Panel &panel) {
@@ -478,14 +477,14 @@ void LanesAreHeadDim::softmaxStep(SoftmaxStepOp op, const Panel &panel) {
     }
     Value after = b.maxf(
         vector::ExtractOp::create(b, most, ArrayRef<int64_t>{0}), before);
-    Value offset = b.negf(b.mulf(finiteOrZero(after), factor));
-    // Rescaled by the difference of the rounded m c (LanesAreQueries.cpp).
-    Value decay = b.exp2(b.addf(b.mulf(before, factor), offset));
-    Value factors = b.splat(factor, c.lanes),
-          offsets = b.splat(offset, c.lanes);
+    // The difference first, as in LanesAreQueries.cpp.
+    Value reference = finiteOrZero(after);
+    Value decay = b.exp2(b.mulf(b.subf(before, reference), factor));
+    Value factors = b.splat(factor, c.lanes);
+    Value references = b.splat(reference, c.lanes);
     Value sum;
     for (int64_t key = 0; key < keys; key += c.lanes) {
-      Value p = b.exp2(b.fma(scores(row, key), factors, offsets));
+      Value p = b.exp2(b.mulf(b.subf(scores(row, key), references), factors));
       storeVector(p, scoresOf(row), b.i64(key));
       sum = sum ? b.addf(sum, p) : p;
     }
@@ -537,7 +536,7 @@ void LanesAreHeadDim::mergePartials(MergePartialsOp op, const Panel &panel) {
           Value state = b.at(partialMl, b.mul(stateRow(index), 8));
           return Values{b.maxf(scalarAt(state), carried[0])};
         })[0];
-    Value offset = b.negf(b.mulf(finiteOrZero(most), factor));
+    Value reference = finiteOrZero(most);
     Value target = rowOf(o, padded(vDim()), panel, row);
     Value zero = splat(0);
     b.forLoop(b.i64(0), b.i64(padded(vDim())), c.lanes,
@@ -546,7 +545,8 @@ void LanesAreHeadDim::mergePartials(MergePartialsOp op, const Panel &panel) {
         begin, end, 1, b.f32(0), [&](Value index, ValueRange carried) {
           Value state = stateRow(index);
           Value ml = b.at(partialMl, b.mul(state, 8));
-          Value weight = b.exp2(b.addf(b.mulf(scalarAt(ml), factor), offset));
+          Value weight =
+              b.exp2(b.mulf(b.subf(scalarAt(ml), reference), factor));
           Value source = b.at(partialO, b.mul(state, vDim() * 4));
           b.forLoop(b.i64(0), b.i64(vDim()), 1, [&](Value d) {
             Value place = b.at(target, b.mul(d, 4));

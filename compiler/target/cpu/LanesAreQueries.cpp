@@ -316,30 +316,31 @@ void LanesAreQueries::softmaxStep(SoftmaxStepOp op, const Panel &panel) {
         return next;
       });
 
-  // 2^((s - m) c) = 2^(s c - r) with r = m c, one FMA. The rounding of r is the
-  // same factor in every term of the state, o and l, and cancels as long as the
-  // state is rescaled by the difference of the rounded values.
-  Values offsets, sums;
+  // The difference first: a score may be so large that s c - m c, rounded, is
+  // nowhere near (s - m) c. The sum of a tile is taken by itself before it
+  // joins the sum so far, so that rounding grows with the tiles, not with the
+  // keys.
+  Values decays, most;
   for (int64_t n = 0; n < vectors(); ++n) {
-    Value offset = b.negf(b.mulf(finiteOrZero(after[n]), factor));
-    Value decay = b.exp2(b.addf(b.mulf(before[n], factor), offset));
+    most.push_back(finiteOrZero(after[n]));
+    decays.push_back(b.exp2(b.mulf(b.subf(before[n], most[n]), factor)));
     storeRow(after[n], rowsM, n);
-    storeRow(decay, rowsAlpha, n);
-    offsets.push_back(offset);
-    sums.push_back(b.mulf(loadRow(rowsL, n), decay));
+    storeRow(decays[n], rowsAlpha, n);
   }
-  sums = b.forLoop(b.i64(0), keys, 1, sums, [&](Value key, ValueRange carried) {
-    Value row = scoresOf(key);
-    Values next;
-    for (int64_t n = 0; n < vectors(); ++n) {
-      Value p = b.exp2(b.fma(loadRow(row, n), factor, offsets[n]));
-      storeRow(p, row, n);
-      next.push_back(b.addf(carried[n], p));
-    }
-    return next;
-  });
+  Values sums = b.forLoop(b.i64(0), keys, 1, splats(0, vectors()),
+                          [&](Value key, ValueRange carried) {
+                            Value row = scoresOf(key);
+                            Values next;
+                            for (int64_t n = 0; n < vectors(); ++n) {
+                              Value distance = b.subf(loadRow(row, n), most[n]);
+                              Value p = b.exp2(b.mulf(distance, factor));
+                              storeRow(p, row, n);
+                              next.push_back(b.addf(carried[n], p));
+                            }
+                            return next;
+                          });
   for (int64_t n = 0; n < vectors(); ++n)
-    storeRow(sums[n], rowsL, n);
+    storeRow(b.fma(loadRow(rowsL, n), decays[n], sums[n]), rowsL, n);
 }
 
 /// Columns `column` to `column + count - 1` of O: one register block.
@@ -350,12 +351,6 @@ void LanesAreQueries::pvColumns(Value p, Value values, Value headOffset,
   int64_t bytes = bytesOf(type);
   Value target = b.at(accumulator, b.mul(column, rowBytes()));
   Value offset = b.add(headOffset, b.mul(column, bytes));
-  Values sums;
-  for (int64_t r = 0; r < count; ++r)
-    for (int64_t n = 0; n < vectors(); ++n) {
-      Value sum = loadRow(b.at(target, r * rowBytes()), n);
-      sums.push_back(scale.empty() ? sum : b.mulf(sum, scale[n]));
-    }
   auto step = [&](Value key, int64_t ahead, Values next) {
     Value row = b.at(b.at(p, b.mul(key, rowBytes())), ahead * rowBytes());
     Values vectorsOfP;
@@ -374,16 +369,21 @@ void LanesAreQueries::pvColumns(Value p, Value values, Value headOffset,
   };
   // Whole tiles have a known number of keys: several at a time.
   int64_t unroll = whole && c.kvTile() % 4 == 0 ? 4 : 1;
-  sums = b.forLoop(b.i64(0), keys, unroll, sums,
-                   [&](Value key, ValueRange carried) {
-                     Values next(carried);
-                     for (int64_t ahead = 0; ahead < unroll; ++ahead)
-                       next = step(key, ahead, next);
-                     return next;
-                   });
+  Values sums = b.forLoop(b.i64(0), keys, unroll, splats(0, count * vectors()),
+                          [&](Value key, ValueRange carried) {
+                            Values next(carried);
+                            for (int64_t ahead = 0; ahead < unroll; ++ahead)
+                              next = step(key, ahead, next);
+                            return next;
+                          });
   for (int64_t r = 0; r < count; ++r)
-    for (int64_t n = 0; n < vectors(); ++n)
-      storeRow(sums[r * vectors() + n], b.at(target, r * rowBytes()), n);
+    for (int64_t n = 0; n < vectors(); ++n) {
+      Value row = b.at(target, r * rowBytes());
+      Value soFar = loadRow(row, n), tile = sums[r * vectors() + n];
+      storeRow(scale.empty() ? b.addf(soFar, tile)
+                             : b.fma(soFar, scale[n], tile),
+               row, n);
+    }
 }
 
 void LanesAreQueries::pv(PvOp op, const Panel &panel) {

@@ -74,7 +74,6 @@ Value TileEmitter::logSumExp(Value m, Value l, Value factor) {
   Value zero = constantLike(b, l, 0.0f);
   Value empty = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, l, zero);
   Value log = math::LogOp::create(b, l);
-  // The state is relative to the rounded m c, so that is what is added back.
   Value lse = b.fma(b.mulf(m, factor), b.f32(ln2), log);
   return arith::SelectOp::create(b, empty, constantLike(b, l, -infinity), lse);
 }

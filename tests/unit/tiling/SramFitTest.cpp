@@ -113,11 +113,12 @@ TEST(SramFit, CountsLanesAreHeadDim) {
   const LevelUse &l2 = level(c, "L2");
   EXPECT_EQ(part(l2, "Q and O"), 8 * 2 * 160 * 4);
   EXPECT_EQ(part(l2, "m, l, alpha"), 3 * 8 * 2 * 4);
-  EXPECT_EQ(part(l2, "K and V on their way"), 8 * 16 * 160 * 4);
+  EXPECT_EQ(part(l2, "K and V on their way"), (8 + 1) * 16 * 160 * 4);
   EXPECT_EQ(step(c, "contiguous run"), 8 * 16 * 80 * 4);
   s.prefetch = 2;
   c = evaluate(s, machine("x86-64-v3"), narrow);
-  EXPECT_EQ(part(level(c, "L2"), "K and V on their way"), 2 * 8 * 16 * 160 * 4);
+  EXPECT_EQ(part(level(c, "L2"), "K and V on their way"),
+            (8 + 2) * 16 * 160 * 4);
 
   // Head dims are padded to whole vectors in scratch, not in the cache.
   AttentionSpec odd = spec(16, 8, 70);
