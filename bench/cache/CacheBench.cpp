@@ -176,6 +176,25 @@ static void StoreEvictCycle(benchmark::State &state) {
 }
 BENCHMARK(StoreEvictCycle);
 
+/// Blocks found by their hashes, in no order.
+static void MapHit(benchmark::State &state) {
+  Cached c(4096 * BlockSize);
+  std::vector<Hash128> hashes;
+  CacheEvent event;
+  while (c.cache.drainEvents({&event, 1}))
+    hashes.push_back(event.hash);
+  std::shuffle(hashes.begin(), hashes.end(), std::mt19937(2));
+  for (auto _ : state) {
+    int found = 0;
+    for (const Hash128 &h : hashes)
+      found += c.cache.contains(h);
+    if (found != int(hashes.size()))
+      state.SkipWithError("a stored block is not found");
+  }
+  per(state, "per_block", double(hashes.size()));
+}
+BENCHMARK(MapHit);
+
 /// One block found by its hash and compared, the hash included.
 static void Lookup(benchmark::State &state) {
   Cached c(2 * BlockSize);

@@ -27,13 +27,13 @@ constexpr size_t mostCandidates = 32;
 
 /// Register blocks worth trying: rows broadcast, vectors.
 constexpr std::pair<int64_t, int64_t> queryBlocks[] = {
-    {4, 4}, {8, 3}, {6, 4}, {4, 3}, {6, 2}, {8, 2}, {4, 2}};
+    {4, 4}, {8, 3}, {6, 4}, {4, 3}, {6, 2}, {4, 2}};
 
 /// Lanes are queries: q tiles of whole panels, from the first that holds a
 /// token.
 static void addQueries(std::vector<Schedule> &space, const Machine &machine,
                        const AttentionSpec &spec, Variant variant) {
-  constexpr int64_t mostRows = 512, keys[] = {32, 48, 64, 96, 128, 192, 256};
+  constexpr int64_t mostRows = 384, keys[] = {32, 48, 64, 96, 128};
   for (auto [rows, vectors] : queryBlocks) {
     int64_t panel = vectors * machine.lanesF32();
     int64_t least = alignTo(spec.group(), panel);

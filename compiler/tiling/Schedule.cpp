@@ -179,14 +179,10 @@ Error pagoda::checkSchedule(const Schedule &schedule, const Machine &machine,
                              Twine(schedule.qTile) + " rows and " +
                              Twine(schedule.warps) + " warps (M5)");
 
-  auto [divisor, name] =
-      nvidia ? std::pair<int64_t, StringRef>(16, "the matrix shape")
-      : oneHead
-          ? std::pair<int64_t, StringRef>(schedule.blockRows, "block_rows")
-          : std::pair<int64_t, StringRef>(schedule.blockVectors,
-                                          "block_vectors");
-  if (schedule.kvTile % divisor != 0)
-    return createStringError("schedule kv_tile must be a multiple of " + name +
+  int64_t divisor = nvidia ? 16 : schedule.blockRows;
+  if (oneHead && schedule.kvTile % divisor != 0)
+    return createStringError("schedule kv_tile must be a multiple of " +
+                             Twine(nvidia ? "the matrix shape" : "block_rows") +
                              ", " + Twine(divisor) + ", got " +
                              Twine(schedule.kvTile) + " (M6)");
   if (!oneHead && schedule.blockRows > schedule.qTile)

@@ -31,15 +31,14 @@ namespace {
 constexpr int64_t f32Bytes = 4;
 
 // Shares of a cache that tiles may take: the rest is for streams and tables.
-constexpr double l1Share = 0.75, l2Share = 0.5;
+constexpr double l1Share = 0.625, l2Share = 0.75;
 // Sequence length at which work beyond the diagonal is judged.
 constexpr double referenceLength = 2048;
 // Updating the state costs each KV tile as much as this many keys.
-constexpr double stateKeys = 2;
-// Bytes per cycle of K and V that streaming from beyond L2 takes in the
-// foreground.
-constexpr double streamBytesPerCycle = 32;
-// A panel that does not stay in L1.
+constexpr double stateKeys = 1, stateKeysDecode = 0.5, stateKeysNvidia = 2;
+// Bytes per cycle at which K and V come from beyond L2.
+constexpr double streamBytesPerCycle = 4;
+// A panel that does not stay in L1, for each time the share that it takes.
 constexpr double l1Miss = 0.02;
 // Being over the L2 share by as much as the share.
 constexpr double l2Miss = 0.5;
@@ -110,7 +109,9 @@ public:
           const Machine &machine) {
     const LevelUse &use = level(
         {"L1", "B", std::move(parts), int64_t(machine.l1Bytes * l1Share)});
-    cost("L1 overflow", "0.02 if over the budget", {}, use.fits() ? 0 : l1Miss);
+    double times = double(use.total()) / double(use.budget);
+    cost("L1 overflow", "0.02 * total / budget if over the budget", {},
+         use.fits() ? 0 : l1Miss * times);
   }
 
   void l2(SmallVector<std::pair<StringRef, int64_t>, 6> parts,
@@ -146,23 +147,25 @@ public:
   /// Bytes of one row of Q and O in f32.
   int64_t rowBytes() const { return (spec.headDim + spec.vHeadDim) * f32Bytes; }
 
-  /// Pairs that a whole tile visits and no query sees, per visible pair.
-  void beyondDiagonal(int64_t tokens) {
+  /// Pairs that are computed and no query sees, per visible pair: rows are
+  /// computed in runs of `tokens`, keys in runs of `keys`.
+  void beyondDiagonal(int64_t tokens, int64_t keys) {
     if (spec.causal)
-      cost("keys beyond the diagonal", "(tokens + kv_tile) / length",
+      cost("keys beyond the diagonal", "(tokens + keys) / length",
            {{"tokens", double(tokens)},
-            {"kv_tile", double(s.kvTile)},
+            {"keys", double(keys)},
             {"length", referenceLength}},
-           double(tokens + s.kvTile) / referenceLength);
+           double(tokens + keys) / referenceLength);
     else
-      cost("keys beyond the end", "kv_tile / 2 / length",
-           {{"kv_tile", double(s.kvTile)}, {"length", referenceLength}},
-           double(s.kvTile) / 2 / referenceLength);
+      cost("keys beyond the end", "keys / 2 / length",
+           {{"keys", double(keys)}, {"length", referenceLength}},
+           double(keys) / 2 / referenceLength);
   }
 
-  void stateUpdate() {
-    cost("state update", "2 / kv_tile", {{"kv_tile", double(s.kvTile)}},
-         stateKeys / double(s.kvTile));
+  void stateUpdate(double keys) {
+    cost("state update", "keys / kv_tile",
+         {{"keys", keys}, {"kv_tile", double(s.kvTile)}},
+         keys / double(s.kvTile));
   }
 
   void paper(int64_t elements) {
@@ -209,26 +212,29 @@ static TileCandidate evaluateQueries(const Schedule &s, const Machine &machine,
         {"S^T panel", s.kvTile * panel * f32Bytes},
         {"m, l, alpha", 3 * rows * f32Bytes}},
        machine);
-  double loads = a.loadsPerFma();
   a.cost("loads",
-         "0.25 * (1 / block_rows + 1 / block_vectors - 0.5), at least 0",
+         "0.3 * (1 / block_rows + 1 / block_vectors - 0.5), at least 0",
          {{"block_rows", double(s.blockRows)},
           {"block_vectors", double(s.blockVectors)}},
-         0.25 * std::max(0.0, loads - 0.5));
+         0.3 * std::max(0.0, a.loadsPerFma() - 0.5));
   int64_t accumulators = s.blockRows * s.blockVectors;
   a.cost("register pressure", "0.06 * (accumulators - 16) / 8, at least 0",
          {{"accumulators", double(accumulators)}},
          0.06 *
              double(std::max<int64_t>(0, accumulators - enoughAccumulators)) /
              8);
-  a.cost("K and V from beyond L2", "2 * lanes * element / (32 * q_tile)",
+  a.cost("K and V from beyond L2", "2 * lanes * element / (4 * q_tile)",
          {{"lanes", double(lanes)},
           {"element", double(byteSize(spec.kvType))},
           {"q_tile", double(s.qTile)}},
          2.0 * double(lanes * byteSize(spec.kvType)) /
              (streamBytesPerCycle * double(s.qTile)));
-  a.stateUpdate();
-  a.beyondDiagonal(a.tokens());
+  a.stateUpdate(stateKeys);
+  // A panel stops at the keys that its last row sees.
+  a.beyondDiagonal(std::max<int64_t>(1, panel / spec.group()), s.blockRows);
+  a.cost("items too large to spread", "0.5 * tokens / length",
+         {{"tokens", double(a.tokens())}, {"length", referenceLength}},
+         0.5 * double(a.tokens()) / referenceLength);
   int64_t used = a.tokens() * spec.group();
   double padding =
       a.step("rows computed per row used", "whole panels / (tokens * group)",
@@ -279,8 +285,7 @@ static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
          "0.4 if nothing is prefetched, 0.02 per head away from two",
          {{"prefetch", double(s.prefetch)}},
          s.prefetch ? 0.02 * double(std::abs(s.prefetch - 2)) : 0.4);
-  a.cost("state update", "1 / kv_tile", {{"kv_tile", double(s.kvTile)}},
-         stateKeys / 2 / double(s.kvTile));
+  a.stateUpdate(stateKeysDecode);
   // Arithmetic hides behind the memory; what there is of it still decides ties.
   double padding = double(alignTo(s.qTile, s.blockRows)) / double(s.qTile);
   a.cost(
@@ -340,8 +345,8 @@ static TileCandidate evaluateNvidia(const Schedule &s, const Machine &machine,
            /*hard=*/true});
   a.cost("copies that nothing hides", "0.2 / stages^2",
          {{"stages", double(s.stages)}}, 0.2 / double(s.stages * s.stages));
-  a.stateUpdate();
-  a.beyondDiagonal(a.tokens());
+  a.stateUpdate(stateKeysNvidia);
+  a.beyondDiagonal(a.tokens(), s.kvTile);
   return a.finish();
 }
 

@@ -250,6 +250,9 @@ void PrefixCache::store(PrefixCursor &cursor, std::span<const int32_t> tokens,
 
 void PrefixCache::addEntry(int32_t node, int32_t group, int32_t block,
                            int32_t priority) {
+  // The one thing that can fail comes first.
+  if (Retain)
+    Blocks.share(block);
   Blocks.watch(block);
   Entries[block].node = node;
   Entries[block].group = static_cast<uint16_t>(group);
@@ -260,7 +263,5 @@ void PrefixCache::addEntry(int32_t node, int32_t group, int32_t block,
     ++childEntries(parent, group);
   ++Stored;
   ++Counters.stored;
-  if (Retain)
-    Blocks.share(block);
   record(CacheEvent::Stored, node, group, block);
 }

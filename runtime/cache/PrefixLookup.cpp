@@ -159,31 +159,47 @@ bool PrefixCache::acquire(const PrefixHit &hit,
     throw bad("acquire: tables: expected " + std::to_string(Groups.size()) +
               ", got " + std::to_string(tables.size()));
   size_t count = hit.nodes.size();
-  for (int32_t *table : tables)
-    std::fill_n(table, count, -1);
-  bool fresh = forBlocks(hit, [&](int32_t g, int32_t i, int32_t block) {
-    tables[g][i] = block;
-    __builtin_prefetch(&Entries[block], 1);
-    return true;
-  });
-  auto forRuns = [&](size_t g, auto fn) {
-    for (size_t i = 0; i != count;) {
-      size_t begin = i;
-      while (i != count && tables[g][i] >= 0)
-        ++i;
-      if (i != begin)
-        fn(std::span<const int32_t>(tables[g] + begin, i - begin));
-      while (i != count && tables[g][i] < 0)
-        ++i;
-    }
-  };
-  if (!fresh) {
+  auto clear = [&] {
     for (int32_t *table : tables)
       std::fill_n(table, count, -1);
+  };
+  clear();
+  if (!forBlocks(hit, [&](int32_t g, int32_t i, int32_t block) {
+        tables[g][i] = block;
+        __builtin_prefetch(&Entries[block], 1);
+        return true;
+      })) {
+    clear();
     return false;
   }
-  for (size_t g = 0; g != tables.size(); ++g)
-    forRuns(g, [&](auto run) { Blocks.share(run); });
+  // Calls fn for each run of blocks without holes.
+  auto forRuns = [&](auto fn) {
+    for (int32_t *table : tables)
+      for (size_t i = 0; i != count;) {
+        size_t begin = i;
+        while (i != count && table[i] >= 0)
+          ++i;
+        if (i != begin)
+          fn(std::span<const int32_t>(table + begin, i - begin));
+        while (i != count && table[i] < 0)
+          ++i;
+      }
+  };
+  size_t shared = 0; // runs
+  try {
+    forRuns([&](auto run) {
+      Blocks.share(run);
+      ++shared;
+    });
+  } catch (...) {
+    // A block has too many owners: what was taken so far is given back.
+    forRuns([&](auto run) {
+      if (shared && shared--)
+        Blocks.release(run);
+    });
+    clear();
+    throw;
+  }
   ++Counters.acquisitions;
   Counters.promptTokens += hit.promptTokens;
   Counters.acquiredTokens += hit.tokens;
@@ -229,14 +245,16 @@ void PrefixCache::setPriority(const PrefixHit &hit, int32_t priority) {
 }
 
 bool PrefixCache::pin(const PrefixHit &hit) {
-  if (!forBlocks(hit, [](int32_t, int32_t, int32_t) { return true; }))
+  std::vector<int32_t> blocks;
+  if (!forBlocks(hit, [&](int32_t, int32_t, int32_t block) {
+        blocks.push_back(block);
+        return true;
+      }))
     return false;
-  forBlocks(hit, [&](int32_t, int32_t, int32_t block) {
-    Blocks.share(block);
+  Blocks.share(blocks);
+  for (int32_t block : blocks)
     ++Pins[block];
-    ++TotalPins;
-    return true;
-  });
+  TotalPins += static_cast<int64_t>(blocks.size());
   return true;
 }
 

@@ -154,7 +154,7 @@ void LanesAreHeadDim::initState(StateInitOp op, const Panel &panel) {
     return;
   ifFirstSplit([&] {
     forEachRow(panel, [&](int64_t row, Value packed) {
-      auto [sinkM, sinkL] = sinkState(packed, op.getFactor());
+      auto [sinkM, sinkL] = sinkState(panel, packed, op.getFactor());
       b.store(sinkM, rowOf(m, 1, panel, row));
       b.store(sinkL, rowOf(l, 1, panel, row));
     });
@@ -417,10 +417,10 @@ void LanesAreHeadDim::mapScores(MapScoresOp op, const Panel &panel) {
   Value j = c.scalars.lookup(op.getJ());
   forEachScore([&](int64_t row, Value key, Value score) {
     Value first = b.add(j, Value(arith::TruncIOp::create(b, b.i32Type(), key)));
-    Value inputs[] = {b.mulf(score, scale),
-                      coordinate(c.rowSequences, panel, row),
-                      coordinate(c.rowHeads, panel, row),
-                      coordinate(c.rowPositions, panel, row), iota(first)};
+    Value inputs[] = {
+        b.mulf(score, scale), coordinate(c.rowSequences, panel, row),
+        b.add(coordinate(c.rowHeads, panel, row), headsBefore(panel)),
+        coordinate(c.rowPositions, panel, row), iota(first)};
     return emitRegion(c, op.getBody(), inputs, c.lanes);
   });
 }
@@ -436,9 +436,10 @@ void LanesAreHeadDim::maskScores(MaskScoresOp op, const Panel &panel) {
     Value counts =
         arith::CmpIOp::create(b, arith::CmpIPredicate::slt, positions, limit);
     if (!op.getBody().empty()) {
-      Value inputs[] = {coordinate(c.rowSequences, panel, row),
-                        coordinate(c.rowHeads, panel, row),
-                        coordinate(c.rowPositions, panel, row), positions};
+      Value inputs[] = {
+          coordinate(c.rowSequences, panel, row),
+          b.add(coordinate(c.rowHeads, panel, row), headsBefore(panel)),
+          coordinate(c.rowPositions, panel, row), positions};
       Value seen = emitRegion(c, op.getBody(), inputs, c.lanes);
       counts = arith::AndIOp::create(b, counts, seen);
     }

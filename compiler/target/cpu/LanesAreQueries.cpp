@@ -92,6 +92,10 @@ private:
     return b.load(VectorType::get({c.lanes}, b.i32Type()),
                   b.at(row, n * vectorBytes()), vectorBytes());
   }
+  Value headsOf(const Panel &panel, int64_t n) {
+    return b.add(coordinates(c.rowHeads, panel, n),
+                 b.splat(headsBefore(panel), c.lanes));
+  }
   Values transposed(Values rows);
   void storeRows(const Panel &panel, Type type);
   void pvColumns(Value p, Value values, Value headOffset, Value accumulator,
@@ -183,7 +187,7 @@ void LanesAreQueries::initState(StateInitOp op, const Panel &panel) {
     ifFirstSplit([&] {
       b.forLoop(b.i64(0), b.i64(panelRows()), 1, [&](Value row) {
         Value packed = b.add(b.mul(panel.index, panelRows()), row);
-        auto [sinkM, sinkL] = sinkState(packed, op.getFactor());
+        auto [sinkM, sinkL] = sinkState(panel, packed, op.getFactor());
         b.store(sinkM, b.at(rowsM, b.mul(row, 4)));
         b.store(sinkL, b.at(rowsL, b.mul(row, 4)));
       });
@@ -272,8 +276,7 @@ void LanesAreQueries::mapScores(MapScoresOp op, const Panel &panel) {
     Value position =
         b.add(j, Value(arith::TruncIOp::create(b, b.i32Type(), key)));
     Value inputs[] = {b.mulf(score, scale),
-                      coordinates(c.rowSequences, panel, n),
-                      coordinates(c.rowHeads, panel, n),
+                      coordinates(c.rowSequences, panel, n), headsOf(panel, n),
                       coordinates(c.rowPositions, panel, n), position};
     return emitRegion(c, op.getBody(), inputs, c.lanes);
   });
@@ -289,8 +292,7 @@ void LanesAreQueries::maskScores(MaskScoresOp op, const Panel &panel) {
   forEachScore(panel, [&](Value key, int64_t n, Value score) {
     Value position =
         b.add(j, Value(arith::TruncIOp::create(b, b.i32Type(), key)));
-    Value inputs[] = {coordinates(c.rowSequences, panel, n),
-                      coordinates(c.rowHeads, panel, n),
+    Value inputs[] = {coordinates(c.rowSequences, panel, n), headsOf(panel, n),
                       coordinates(c.rowPositions, panel, n), position};
     Value counts = emitRegion(c, op.getBody(), inputs, c.lanes);
     return Value(arith::SelectOp::create(b, counts, score, lowest));

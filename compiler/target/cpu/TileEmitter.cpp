@@ -128,9 +128,12 @@ void TileEmitter::ifFirstSplit(llvm::function_ref<void()> body) {
   b.ifThen(b.compare(arith::CmpIPredicate::ne, bit, b.i32(0)), body);
 }
 
-std::pair<Value, Value> TileEmitter::sinkState(Value packed, Value factor) {
+std::pair<Value, Value> TileEmitter::sinkState(const Panel &panel, Value packed,
+                                               Value factor) {
   constexpr float log2e = 1.4426950408889634f;
-  Value head = b.load(b.i32Type(), b.at(c.slot(c.rowHeads), b.mul(packed, 4)));
+  Value head =
+      b.add(b.load(b.i32Type(), b.at(c.slot(c.rowHeads), b.mul(packed, 4))),
+            headsBefore(panel));
   Value logit =
       b.load(b.getF32Type(), b.at(c.arg("sinks"), b.mul(b.widen(head), 4)));
   // m is in score units: m * factor = logit * log2 e.

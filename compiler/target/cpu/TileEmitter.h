@@ -163,7 +163,14 @@ protected:
   void ifFirstSplit(llvm::function_ref<void()> body);
   /// (m, l) of a state that has seen nothing but the sink of packed row
   /// `packed`: a key with that logit and no value. -inf: no sink.
-  std::pair<Value, Value> sinkState(Value packed, Value factor);
+  std::pair<Value, Value> sinkState(const Panel &panel, Value packed,
+                                    Value factor);
+  /// What `rowHeads` lacks in items of several KV heads: query heads (i32) of
+  /// the heads before the panel's.
+  Value headsBefore(const Panel &panel) {
+    Value head = mlir::arith::TruncIOp::create(b, b.i32Type(), panel.head);
+    return b.mul(head, c.group);
+  }
   /// Writes one row of the item. `copy(target, type, scale)` writes the row of
   /// o, times the scale if there is one. Final rows go to o and lse, partial
   /// ones (partial_slot >= 0) to the partial buffers as they are.

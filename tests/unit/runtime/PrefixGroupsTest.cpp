@@ -271,3 +271,36 @@ TEST(PrefixCache, ClearAndDestructorGiveEverythingBack) {
   }
   EXPECT_EQ(blocks.numFree(), 16);
 }
+
+TEST(PrefixCache, TooManyOwnersChangeNothing) {
+  BlockManager blocks(16, 3);
+  PrefixCacheOptions options;
+  options.blockSize = 4;
+  options.groups = {TableGroup{}, TableGroup{}};
+  PrefixCache cache(blocks, options);
+  PagedKVOptions kvOptions;
+  kvOptions.blockSize = 4;
+  kvOptions.groups = options.groups;
+  PagedKV kv(blocks, kvOptions);
+  SeqId first = kv.add(), second = kv.add(), third = kv.add();
+  ASSERT_TRUE(kv.append(first, 9));
+  kv.storePrefix(first, cache, tokens(0, 9));
+  PrefixHit hit;
+  ASSERT_EQ(cache.lookup(tokens(0, 9), {}, hit), 8);
+  // One more owner for the last block of the second group alone.
+  int32_t last = kv.table(first, 1)[1];
+  blocks.share(last);
+  ASSERT_EQ(blocks.refs(last), 3u);
+  EXPECT_PAGODA_ERROR((void)kv.attachPrefix(second, cache, hit),
+                      ErrorCode::RefOverflow, "cannot share");
+  EXPECT_PAGODA_ERROR((void)cache.pin(hit), ErrorCode::RefOverflow, "cannot");
+  EXPECT_EQ(kv.length(second), 0);
+  EXPECT_EQ(kv.tables(0)[kv.row(second) * kv.tableStride()], -1);
+  EXPECT_EQ(blocks.refs(kv.table(first, 0)[0]), 2u);
+  blocks.release(last);
+  ASSERT_TRUE(kv.attachPrefix(second, cache, hit));
+  EXPECT_PAGODA_ERROR((void)kv.attachPrefix(third, cache, hit),
+                      ErrorCode::RefOverflow, "cannot share");
+  EXPECT_EQ(cache.checkInvariants(), "");
+  EXPECT_EQ(cache.numPins(), 0);
+}

@@ -77,7 +77,7 @@ TEST(SramFit, CountsLanesAreQueries) {
   const LevelUse &l1 = level(c, "L1");
   EXPECT_EQ(part(l1, "Q^T or O^T panel"), 128 * 24 * 4);
   EXPECT_EQ(part(l1, "S^T panel"), 64 * 24 * 4);
-  EXPECT_EQ(l1.budget, 32 * 1024 * 3 / 4);
+  EXPECT_EQ(l1.budget, 32 * 1024 * 5 / 8);
   EXPECT_FALSE(l1.hard);
 
   const LevelUse &l2 = level(c, "L2");
@@ -86,12 +86,16 @@ TEST(SramFit, CountsLanesAreQueries) {
   EXPECT_EQ(part(l2, "S^T panel"), 64 * 24 * 4);
   EXPECT_EQ(part(l2, "m, l, alpha"), 3 * 96 * 4);
   EXPECT_EQ(l2.total(), 24576 + 73728 + 6144 + 1152);
-  EXPECT_EQ(l2.budget, 256 * 1024);
+  EXPECT_EQ(l2.budget, 384 * 1024);
 
   EXPECT_EQ(step(c, "panel"), 24);
   // 96 rows computed for 45 tokens of 2 heads.
   EXPECT_NEAR(step(c, "rows computed per row used"), 96.0 / 90, 1e-12);
-  EXPECT_NEAR(step(c, "keys beyond the diagonal"), (45 + 64) / 2048.0, 1e-12);
+  // A panel of 24 rows holds 12 tokens; keys go by fours.
+  EXPECT_NEAR(step(c, "keys beyond the diagonal"), (12 + 4) / 2048.0, 1e-12);
+  EXPECT_NEAR(step(c, "items too large to spread"), 45 / 4096.0, 1e-12);
+  // 8 lanes of 2 bytes, twice a cycle, against 4 bytes a cycle.
+  EXPECT_NEAR(step(c, "K and V from beyond L2"), 2.0 * 8 * 2 / (4 * 90), 1e-12);
 }
 
 TEST(SramFit, CountsLanesAreHeadDim) {
@@ -197,7 +201,7 @@ TEST(SramFit, NonCausalWorkEndsWithAPartTile) {
   AttentionSpec full = spec(16, 8, 128);
   full.causal = false;
   TileCandidate c = evaluate(s, machine("x86-64-v3"), full);
-  EXPECT_NEAR(step(c, "keys beyond the end"), 64 / 2 / 2048.0, 1e-12);
+  EXPECT_NEAR(step(c, "keys beyond the end"), 4 / 2 / 2048.0, 1e-12);
   for (const Step &step : c.steps)
     EXPECT_NE(step.name, "keys beyond the diagonal");
 }
@@ -205,7 +209,7 @@ TEST(SramFit, NonCausalWorkEndsWithAPartTile) {
 // What is explained is what ranks: the terms of the steps add up to the cost.
 TEST(SramFit, StepsAddUpToTheCost) {
   Schedule s;
-  s.qTile = 96;
+  s.qTile = 480;
   s.kvTile = 256;
   s.blockRows = 8;
   s.blockVectors = 3;
@@ -213,7 +217,8 @@ TEST(SramFit, StepsAddUpToTheCost) {
   double sum = 1;
   for (const char *term :
        {"L1 overflow", "L2 overflow", "loads", "register pressure",
-        "K and V from beyond L2", "state update", "keys beyond the diagonal"})
+        "K and V from beyond L2", "state update", "keys beyond the diagonal",
+        "items too large to spread"})
     sum += step(c, term);
   EXPECT_NEAR(c.cost, sum * step(c, "rows computed per row used"), 1e-12);
   EXPECT_EQ(step(c, "cost"), c.cost);
@@ -247,6 +252,6 @@ TEST(SramFit, ReasonIsOneLine) {
   s.blockRows = 4;
   s.blockVectors = 3;
   EXPECT_EQ(evaluate(s, machine("x86-64-v3"), spec(16, 8, 128)).reason(),
-            "q_tile 96, kv_tile 64: registers 16 of 16, L1 18432 of 24576 B, "
-            "L2 171136 of 262144 B");
+            "q_tile 96, kv_tile 64: registers 16 of 16, L1 18432 of 20480 B, "
+            "L2 171136 of 393216 B");
 }

@@ -45,8 +45,6 @@ Values AmpereLowering::loadOperand(const SharedTile &tile, LaneRows lanes,
 
 /// Q's operand for columns 16 step to 16 step + 15, of this warp's rows.
 Values AmpereLowering::loadQOperand(int64_t step) {
-  if (keepsQInRegisters())
-    return Values(ArrayRef(qRegisters).slice(4 * step, 4));
   SharedTile tile = qTile();
   tile.base =
       b.at(tile.base, b.mul(warp, Fragment::rowsPerWarp * tile.chunks * 16));
@@ -59,7 +57,9 @@ void AmpereLowering::lower(QkOp op) {
   int64_t columns = schedule.getKvTile();
   Values sums(columns / 2, b.f32(0));
   for (int64_t step = 0; step < cache.getKDim() / 16; ++step) {
-    Values q = loadQOperand(step);
+    Values q = keepsQInRegisters()
+                   ? Values(ArrayRef(qRegisters).slice(4 * step, 4))
+                   : loadQOperand(step);
     for (int64_t column = 0; column < columns; column += 16) {
       Values k = loadOperand(keys, lanes, column, 2 * step, false);
       for (int64_t octet = 0; octet < 2; ++octet) {

@@ -212,6 +212,5 @@ void AmpereLowering::fetchQ() {
   b.waitForCopies(schedule.getStages() - 1);
   b.barrier();
   for (int64_t step = 0; step < cache.getKDim() / 16; ++step)
-    llvm::append_range(qRegisters, loadOperand(qTile(), rowsThenChunks(),
-                                               0, 2 * step, false));
+    llvm::append_range(qRegisters, loadQOperand(step));
 }

@@ -13,8 +13,8 @@
 // CHECK-SAME: heads_per_item = 1
 // CHECK-SAME: kv_heads = 8
 // CHECK-SAME: layout = 1
-// AVX2-SAME: max_rows = 48
-// AVX512-SAME: max_rows = 64
+// AVX2-SAME: max_rows = 144
+// AVX512-SAME: max_rows = 192
 // CHECK-SAME: q_heads = 16
 // CHECK-SAME: role = 0
 // CHECK-SAME: schedule = "#pagoda.schedule<order = q_outer, lanes = queries
