@@ -82,7 +82,7 @@ static void addHeadDim(std::vector<Schedule> &space,
           s.heads = heads;
           s.blockRows = rows;
           s.blockVectors = vectors;
-          s.prefetch = 2;
+          s.prefetch = 3;
           space.push_back(s);
         }
   }

@@ -282,19 +282,21 @@ static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
   a.cost("short runs", "2048 / run, at most 2/3", {{"run", double(run)}},
          std::min(runBytes / double(run), worstRun));
   a.cost("no prefetch",
-         "0.4 if nothing is prefetched, 0.02 per head away from two",
+         "0.4 if nothing is prefetched, 0.02 per head away from three",
          {{"prefetch", double(s.prefetch)}},
-         s.prefetch ? 0.02 * double(std::abs(s.prefetch - 2)) : 0.4);
+         s.prefetch ? 0.02 * double(std::abs(s.prefetch - 3)) : 0.4);
   a.stateUpdate(stateKeysDecode);
   // Arithmetic hides behind the memory; what there is of it still decides ties.
   double padding = double(alignTo(s.qTile, s.blockRows)) / double(s.qTile);
-  a.cost(
-      "arithmetic",
-      "0.05 * (padding * (1 / block_rows + 1 / block_vectors) + padding - 1)",
-      {{"padding", padding},
-       {"block_rows", double(s.blockRows)},
-       {"block_vectors", double(s.blockVectors)}},
-      0.05 * (padding * a.loadsPerFma() + padding - 1));
+  a.cost("arithmetic", "0.05 * (padding / block_rows + padding - 1)",
+         {{"padding", padding}, {"block_rows", double(s.blockRows)}},
+         0.05 * (padding / double(s.blockRows) + padding - 1));
+  // Two vectors of keys per step, with one prefetch each, keep loads and
+  // prefetches evenly mixed: on AVX2 72% of the bandwidth, where 4 vectors reach
+  // 55% and 1 reaches 64% (bench/results/cpu.md).
+  a.cost("mixed loads and prefetches", "0.1 * |log2(block_vectors) - 1|",
+         {{"block_vectors", double(s.blockVectors)}},
+         0.1 * std::abs(std::log2(double(s.blockVectors)) - 1));
   a.cost("rows without a token", "0.1 * (tokens - 1)",
          {{"tokens", double(a.tokens())}}, 0.1 * double(a.tokens() - 1));
   return a.finish();
