@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// PTX comes from LLVM's code generator in process (Object.h's optimize and emitCode
-// with the target machine of an NVIDIA chip); here is the translation before it,
-// and what ptxas says about the result where ptxas is installed.
+// PTX comes from LLVM's code generator in process (Object.h's optimize and
+// emitCode with the target machine of an NVIDIA chip); here is the translation
+// before it, and what ptxas says about the result where ptxas is installed.
 //
 //===----------------------------------------------------------------------===//
 

@@ -26,8 +26,8 @@ using namespace pagoda;
 constexpr size_t mostCandidates = 32;
 
 /// Register blocks worth trying: rows broadcast, vectors.
-constexpr std::pair<int64_t, int64_t> queryBlocks[] = {
-    {4, 4}, {8, 3}, {6, 4}, {4, 3}, {6, 2}, {4, 2}};
+constexpr std::pair<int64_t, int64_t> queryBlocks[] = {{4, 4}, {8, 3}, {6, 4},
+                                                       {4, 3}, {6, 2}, {4, 2}};
 
 /// Lanes are queries: q tiles of whole panels, from the first that holds a
 /// token.
@@ -52,15 +52,10 @@ static void addQueries(std::vector<Schedule> &space, const Machine &machine,
 }
 
 /// Keys per tile that suit a block: the block itself where it has 16 to 64
-/// slots, else a multiple or a divisor of it, else 64.
+/// slots, a multiple of a smaller one, 64 of a larger one.
 static int64_t blockKeys(int64_t block) {
   constexpr int64_t least = 16, most = 64;
-  if (block < least)
-    return block * int64_t(divideCeil(least, block));
-  for (int64_t keys = std::min(block, most); keys >= least; --keys)
-    if (block % keys == 0)
-      return keys;
-  return most;
+  return std::min(block * int64_t(divideCeil(least, block)), most);
 }
 
 /// Lanes are the head dim: heads of a block together, one query token.

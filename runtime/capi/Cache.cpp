@@ -19,10 +19,8 @@ using namespace pagoda::capi;
 //===----------------------------------------------------------------------===//
 
 pagoda_status pagoda_blocks_create(int32_t num_blocks, pagoda_blocks **out) {
-  return guarded([&] {
-    given(out, "out") = new pagoda_blocks{BlockManager(num_blocks)};
-    return PAGODA_OK;
-  });
+  return created(out,
+                 [&] { return new pagoda_blocks{BlockManager(num_blocks)}; });
 }
 
 void pagoda_blocks_destroy(pagoda_blocks *blocks) { delete blocks; }
@@ -86,12 +84,11 @@ pagoda_status pagoda_pool_create(const pagoda_kv_format *format,
                                  int32_t num_blocks, int32_t planes,
                                  void *memory, size_t bytes,
                                  pagoda_pool **out) {
-  return guarded([&] {
+  return created(out, [&] {
     KvFormat f = formatOf(given(format, "format"));
-    given(out, "out") =
-        memory ? new pagoda_pool{KvPool(f, num_blocks, planes, memory, bytes)}
+    return memory
+               ? new pagoda_pool{KvPool(f, num_blocks, planes, memory, bytes)}
                : new pagoda_pool{KvPool(f, num_blocks, planes)};
-    return PAGODA_OK;
   });
 }
 
@@ -126,16 +123,14 @@ pagoda_status pagoda_pool_copy_blocks(pagoda_pool *pool,
 pagoda_status pagoda_kv_create(pagoda_blocks *blocks,
                                const pagoda_kv_options *options,
                                pagoda_kv **out) {
-  return guarded([&] {
+  return created(out, [&] {
     const pagoda_kv_options &o = given(options, "options");
     PagedKVOptions with;
     with.blockSize = o.block_size;
     with.maxSequences = o.max_sequences;
     with.maxTokens = o.max_tokens;
     with.groups = groupsOf(o.groups, o.num_groups);
-    given(out, "out") =
-        new pagoda_kv{PagedKV(given(blocks, "blocks").object, with)};
-    return PAGODA_OK;
+    return new pagoda_kv{PagedKV(given(blocks, "blocks").object, with)};
   });
 }
 
@@ -143,8 +138,9 @@ void pagoda_kv_destroy(pagoda_kv *kv) { delete kv; }
 
 pagoda_status pagoda_kv_add(pagoda_kv *kv, int64_t *seq) {
   return guarded([&] {
-    given(seq, "seq") = given(kv, "kv").object.add();
-    return *seq == NoSequence ? PAGODA_OUT_OF_SEQUENCES : PAGODA_OK;
+    int64_t &id = given(seq, "seq");
+    id = given(kv, "kv").object.add();
+    return id == NoSequence ? PAGODA_OUT_OF_SEQUENCES : PAGODA_OK;
   });
 }
 
@@ -158,8 +154,9 @@ pagoda_status pagoda_kv_append(pagoda_kv *kv, int64_t seq, int32_t tokens) {
 pagoda_status pagoda_kv_fork(pagoda_kv *kv, int64_t parent, int32_t tokens,
                              int64_t *seq) {
   return guarded([&] {
-    given(seq, "seq") = given(kv, "kv").object.fork(parent, tokens);
-    return *seq == NoSequence ? PAGODA_OUT_OF_SEQUENCES : PAGODA_OK;
+    int64_t &id = given(seq, "seq");
+    id = given(kv, "kv").object.fork(parent, tokens);
+    return id == NoSequence ? PAGODA_OUT_OF_SEQUENCES : PAGODA_OK;
   });
 }
 
@@ -271,7 +268,7 @@ static std::vector<ExtraKey> keysOf(const pagoda_extra_key *keys,
 pagoda_status pagoda_prefix_create(pagoda_blocks *blocks,
                                    const pagoda_prefix_options *options,
                                    pagoda_prefix **out) {
-  return guarded([&] {
+  return created(out, [&] {
     const pagoda_prefix_options &o = given(options, "options");
     PrefixCacheOptions with;
     with.blockSize = o.block_size;
@@ -281,19 +278,14 @@ pagoda_status pagoda_prefix_create(pagoda_blocks *blocks,
       with.seed = o.seed;
     if (o.event_capacity)
       with.eventCapacity = o.event_capacity;
-    given(out, "out") =
-        new pagoda_prefix{PrefixCache(given(blocks, "blocks").object, with)};
-    return PAGODA_OK;
+    return new pagoda_prefix{PrefixCache(given(blocks, "blocks").object, with)};
   });
 }
 
 void pagoda_prefix_destroy(pagoda_prefix *prefix) { delete prefix; }
 
 pagoda_status pagoda_hit_create(pagoda_hit **out) {
-  return guarded([&] {
-    given(out, "out") = new pagoda_hit{};
-    return PAGODA_OK;
-  });
+  return created(out, [&] { return new pagoda_hit{}; });
 }
 
 void pagoda_hit_destroy(pagoda_hit *hit) { delete hit; }

@@ -74,6 +74,17 @@ template <typename T> T &given(T *pointer, const char *name) {
   return *pointer;
 }
 
+/// Puts what \p make returns into \p out, which is looked at before anything is
+/// made.
+template <typename T, typename Make>
+pagoda_status created(T **out, Make &&make) noexcept {
+  return guarded([&] {
+    T *&place = given(out, "out");
+    place = make();
+    return PAGODA_OK;
+  });
+}
+
 /// \p count elements from \p data, which may be null when there are none.
 template <typename T>
 std::span<T> array(T *data, int64_t count, const char *name) {

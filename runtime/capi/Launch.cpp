@@ -157,19 +157,16 @@ static pagoda_kernels *select(KernelLibrary library,
 pagoda_status pagoda_kernels_open(const char *path,
                                   const pagoda_kernel_spec *spec,
                                   pagoda_kernels **out) {
-  return guarded([&] {
-    given(out, "out") = select(KernelLibrary::open(&given(path, "path")), spec);
-    return PAGODA_OK;
+  return created(out, [&] {
+    return select(KernelLibrary::open(&given(path, "path")), spec);
   });
 }
 
 pagoda_status pagoda_kernels_wrap(const pagoda_library_info *library,
                                   const pagoda_kernel_spec *spec,
                                   pagoda_kernels **out) {
-  return guarded([&] {
-    given(out, "out") = select(KernelLibrary::wrap(library), spec);
-    return PAGODA_OK;
-  });
+  return created(out,
+                 [&] { return select(KernelLibrary::wrap(library), spec); });
 }
 
 void pagoda_kernels_destroy(pagoda_kernels *kernels) { delete kernels; }
@@ -196,7 +193,7 @@ pagoda_status pagoda_plan_create(const pagoda_kernels *kernels,
                                  const pagoda_launcher *launcher,
                                  const pagoda_plan_options *options,
                                  pagoda_plan **out) {
-  return guarded([&] {
+  return created(out, [&] {
     const KernelSet &set = given(kernels, "kernels").set;
     PlanOptions with;
     if (launcher)
@@ -211,8 +208,7 @@ pagoda_status pagoda_plan_create(const pagoda_kernels *kernels,
       with.window = options->window;
       with.chunk = options->chunk;
     }
-    given(out, "out") = new pagoda_plan{AttentionPlan(set.attention, with)};
-    return PAGODA_OK;
+    return new pagoda_plan{AttentionPlan(set.attention, with)};
   });
 }
 
@@ -257,10 +253,7 @@ pagoda_status pagoda_plan_fill(const pagoda_plan *plan,
 //===----------------------------------------------------------------------===//
 
 pagoda_status pagoda_launcher_create(int32_t threads, pagoda_launcher **out) {
-  return guarded([&] {
-    given(out, "out") = new pagoda_launcher(threads);
-    return PAGODA_OK;
-  });
+  return created(out, [&] { return new pagoda_launcher(threads); });
 }
 
 void pagoda_launcher_destroy(pagoda_launcher *launcher) { delete launcher; }

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Fibers are boost.context's bare contexts. Kernels have no destructors and cannot be
-// unwound; after a fault their stacks are simply used again.
+// Fibers are boost.context's bare contexts. Kernels have no destructors and
+// cannot be unwound; after a fault their stacks are simply used again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -86,9 +86,7 @@ std::string Block::run() {
   return fault.empty() ? "" : "block " + std::to_string(id) + ": " + fault;
 }
 
-void Block::yield() {
-  scheduler = jump_fcontext(scheduler, nullptr).fctx;
-}
+void Block::yield() { scheduler = jump_fcontext(scheduler, nullptr).fctx; }
 
 void Block::fail(const std::string &text) {
   fault = text;
@@ -176,12 +174,11 @@ std::string Block::deadlock() const {
            threads[last + 1].wait.op == thread.wait.op &&
            threads[last + 1].wait.what == thread.wait.what)
       ++last;
-    text += " threads " + std::to_string(first) + " to " +
-            std::to_string(last) +
-            (thread.done ? std::string(" have ended;")
-                         : " wait for " + std::string(thread.wait.what) +
-                               " in op " + std::to_string(thread.wait.op) +
-                               ";");
+    text +=
+        " threads " + std::to_string(first) + " to " + std::to_string(last) +
+        (thread.done ? std::string(" have ended;")
+                     : " wait for " + std::string(thread.wait.what) +
+                           " in op " + std::to_string(thread.wait.op) + ";");
     first = last + 1;
   }
   text.pop_back();

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The state of a block: fibers, warps that meet, shared memory. Block.cpp schedules,
-// Warp.cpp does what a warp does together, SharedMemory.cpp watches who touches
-// what.
+// The state of a block: fibers, warps that meet, shared memory. Block.cpp
+// schedules, Warp.cpp does what a warp does together, SharedMemory.cpp watches
+// who touches what.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,13 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Runs a GPU kernel whose instructions were replaced by calls of the functions at
-// the end of this header (the compiler does that). Every CUDA thread is a fiber;
-// what threads do together (matrix products, shuffles, barriers) happens when
-// the last of them arrives.
+// Runs a GPU kernel whose instructions were replaced by calls of the functions
+// at the end of this header (the compiler does that). Every CUDA thread is a
+// fiber; what threads do together (matrix products, shuffles, barriers) happens
+// when the last of them arrives.
 //
 // The emulator is built to find mistakes, not to be fast:
-//  - shared memory begins as NaN, and so does the target of an asynchronous copy
+//  - shared memory begins as NaN, and so does the target of an asynchronous
+//  copy
 //    until the copying thread has waited for it;
 //  - the order in which threads run is random, by a seed;
 //  - two threads that touch one place in shared memory, at least one writing,
@@ -20,8 +21,8 @@
 //    in different instructions;
 //  - when nobody can go on, the report says who waits where.
 //
-// It encodes a reading of the PTX ISA. Code generation, bank conflicts and timing
-// are outside of it.
+// It encodes a reading of the PTX ISA. Code generation, bank conflicts and
+// timing are outside of it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,8 +59,8 @@ struct Launch {
   std::vector<GlobalBuffer> buffers;
 };
 
-/// How many of each were executed, all blocks together; by warps, but copies and
-/// global accesses by threads.
+/// How many of each were executed, all blocks together; by warps, but copies
+/// and global accesses by threads.
 struct Statistics {
   uint64_t products = 0, matrixLoads = 0, shuffles = 0;
   uint64_t barriers = 0; ///< by blocks
@@ -74,14 +75,15 @@ struct Result {
   bool ok() const { return fault.empty(); }
 };
 
-/// Runs all blocks. Throws std::invalid_argument for a launch that no GPU takes.
+/// Runs all blocks. Throws std::invalid_argument for a launch that no GPU
+/// takes.
 Result run(const Launch &launch);
 
 } // namespace pagoda::emulator
 
 //===----------------------------------------------------------------------===//
-// What emulated kernels call. `op` numbers the instruction in the kernel, in the
-// order of the compiler's NVVM-level text, for reports.
+// What emulated kernels call. `op` numbers the instruction in the kernel, in
+// the order of the compiler's NVVM-level text, for reports.
 //===----------------------------------------------------------------------===//
 
 extern "C" {

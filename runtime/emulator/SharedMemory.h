@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A block's shared memory with a record, per 16-byte chunk, of who touched it last.
-// Time is counted in barriers (epochs). An asynchronous copy writes at any moment
-// between its issue and the wait of its thread, so its chunk is in use for that
-// long; after the wait its thread, and after one more barrier everyone, may
-// read.
+// A block's shared memory with a record, per 16-byte chunk, of who touched it
+// last. Time is counted in barriers (epochs). An asynchronous copy writes at
+// any moment between its issue and the wait of its thread, so its chunk is in
+// use for that long; after the wait its thread, and after one more barrier
+// everyone, may read.
 //
 //===----------------------------------------------------------------------===//
 

@@ -40,7 +40,9 @@ static float fromF16(uint16_t half) {
   return sign ? -value : value;
 }
 
-static float fromBf16(uint16_t value) { return fromBits(uint32_t(value) << 16); }
+static float fromBf16(uint16_t value) {
+  return fromBits(uint32_t(value) << 16);
+}
 
 //===----------------------------------------------------------------------===//
 // Shuffles
@@ -138,8 +140,9 @@ void pagoda_emu_multiply(int32_t isBf16, const uint32_t *in, float *out,
 
 /// .ftz: subnormal numbers are 0.
 static float flushed(float x) {
-  return std::fabs(x) < std::numeric_limits<float>::min() ? std::copysign(0.f, x)
-                                                          : x;
+  return std::fabs(x) < std::numeric_limits<float>::min()
+             ? std::copysign(0.f, x)
+             : x;
 }
 
 float pagoda_emu_exp2(float x) { return flushed(std::exp2(flushed(x))); }

@@ -18,6 +18,7 @@
 #include <vector>
 
 using namespace pagoda;
+using namespace pagoda::plan;
 
 /// Throws unless the options fit each other and the kernels are variants of
 /// one.

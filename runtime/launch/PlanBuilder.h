@@ -23,6 +23,8 @@
 
 namespace pagoda {
 
+namespace plan {
+
 /// Some query rows against the keys [begin, end).
 struct Tile {
   int32_t kernel;
@@ -49,6 +51,8 @@ inline int32_t roundUp(int32_t value, int32_t to) {
   return (value + to - 1) / to * to;
 }
 
+} // namespace plan
+
 struct AttentionPlan::Impl {
   std::vector<const pagoda_kernel_info *> kernels; ///< by rising max_rows
   std::vector<int64_t> keyCosts;                   ///< of an item, by kernel
@@ -57,8 +61,8 @@ struct AttentionPlan::Impl {
   bool clips = true; ///< visible keys follow from causal, window and chunk
 
   std::vector<int32_t> rows, rowStart, shareable;
-  std::vector<Tile> tiles;
-  std::vector<Unit> units;
+  std::vector<plan::Tile> tiles;
+  std::vector<plan::Unit> units;
   std::vector<int32_t> order;    ///< of units
   std::vector<int32_t> rowParts; ///< partial states by row
   std::vector<int32_t> rowMerge; ///< next merge slot by row

@@ -23,7 +23,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace pagoda {
+namespace pagoda::plan {
 
 inline constexpr int64_t PicosecondsPerByte = 100;
 inline constexpr int64_t PicosecondsPerFlop = 10;
@@ -61,6 +61,6 @@ inline int64_t partialCost(const pagoda_kernel_info &kernel) {
          PicosecondsPerByte;
 }
 
-} // namespace pagoda
+} // namespace pagoda::plan
 
 #endif // PAGODA_LAUNCH_PLANCOST_H

@@ -16,6 +16,7 @@
 #include <string>
 
 using namespace pagoda;
+using namespace pagoda::plan;
 
 void AttentionPlan::Impl::clear() {
   tiles.clear();
@@ -57,8 +58,19 @@ void AttentionPlan::Impl::check(const BatchShape &b) {
   if (total > INT32_MAX / 4)
     bad("q_lens: expected at most " + std::to_string(INT32_MAX / 4) +
         " rows in all, got " + std::to_string(total));
+  for (size_t s = 0; s != b.tableRows.size(); ++s)
+    if (b.tableRows[s] < 0)
+      bad("table_rows[" + std::to_string(s) + "]: expected 0 or more, got " +
+          std::to_string(b.tableRows[s]));
   if (options.cascade && count && !b.blockTable)
     bad("block_table: expected one for a cascade plan, got null");
+  int64_t blockSize = kernels.front()->block_size;
+  for (size_t s = 0; options.cascade && s != count; ++s)
+    if (b.kvLens[s] > b.blockTableStride * blockSize)
+      bad("kv_lens[" + std::to_string(s) + "]: expected at most " +
+          std::to_string(b.blockTableStride * blockSize) +
+          " tokens in a row of the block table, got " +
+          std::to_string(b.kvLens[s]));
   batch = b;
   rowStart.push_back(0);
   for (size_t s = 0; s != count; ++s) {

@@ -18,6 +18,7 @@
 #include <numeric>
 
 using namespace pagoda;
+using namespace pagoda::plan;
 
 static constexpr int32_t MinSplitKeys = 256;
 /// Items a thread should at least find, were all of them as long as the limit.

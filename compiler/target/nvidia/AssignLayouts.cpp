@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Writes #pagoda.fragment on the tile types of attention kernels, by what makes a
-// tile. The lowering that follows picks its emitter by op and layout alone.
+// Writes #pagoda.fragment on the tile types of attention kernels, by what makes
+// a tile. The lowering that follows picks its emitter by op and layout alone.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Takes the kernels out of their gpu.module and replaces what only a GPU can do by
-// calls of the functions that runtime/emulator/Emulator.h declares. What is left
-// is code for any host. Each call carries the number of its op, which is how the
-// emulator's reports name places: look for the number among the calls' arguments.
+// Takes the kernels out of their gpu.module and replaces what only a GPU can do
+// by calls of the functions that runtime/emulator/Emulator.h declares. What is
+// left is code for any host. Each call carries the number of its op, which is
+// how the emulator's reports name places: look for the number among the calls'
+// arguments.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +28,8 @@ class Emulation {
 public:
   Emulation(ModuleOp module)
       : module(module), b(module.getLoc(), module.getContext()),
-        pointer(b.pointerType()), none(LLVM::LLVMVoidType::get(b.getContext())) {
-  }
+        pointer(b.pointerType()),
+        none(LLVM::LLVMVoidType::get(b.getContext())) {}
 
   LogicalResult run(LLVM::LLVMFuncOp kernel);
 
@@ -110,10 +111,9 @@ LogicalResult Emulation::replace(NVVM::ShflOp op) {
     return op.emitError("only butterfly shuffles are emulated");
   Type type = op.getType();
   Value value = LLVM::BitcastOp::create(b, b.i32Type(), op.getVal());
-  Value result = call("shuffle_xor", b.i32Type(),
-                      {value, op.getOffset(), number()});
-  op.replaceAllUsesWith(
-      LLVM::BitcastOp::create(b, type, result).getResult());
+  Value result =
+      call("shuffle_xor", b.i32Type(), {value, op.getOffset(), number()});
+  op.replaceAllUsesWith(LLVM::BitcastOp::create(b, type, result).getResult());
   op.erase();
   return success();
 }
@@ -185,10 +185,9 @@ LogicalResult Emulation::replace(arith::TruncFOp op) {
   if (auto vector = dyn_cast<VectorType>(type)) {
     result = LLVM::PoisonOp::create(b, type);
     for (int64_t lane = 0; lane < vector.getNumElements(); ++lane) {
-      Value value =
-          LLVM::ExtractElementOp::create(b, op.getIn(), b.i32(lane));
-      result = LLVM::InsertElementOp::create(b, result, round(value),
-                                             b.i32(lane));
+      Value value = LLVM::ExtractElementOp::create(b, op.getIn(), b.i32(lane));
+      result =
+          LLVM::InsertElementOp::create(b, result, round(value), b.i32(lane));
     }
   } else {
     result = round(op.getIn());
@@ -267,14 +266,13 @@ namespace pagoda {
 } // namespace pagoda
 
 namespace {
-struct NvidiaEmulatePass
-    : pagoda::impl::NvidiaEmulateBase<NvidiaEmulatePass> {
+struct NvidiaEmulatePass : pagoda::impl::NvidiaEmulateBase<NvidiaEmulatePass> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    for (auto device : llvm::make_early_inc_range(
-             module.getOps<gpu::GPUModuleOp>())) {
-      for (auto kernel : llvm::make_early_inc_range(
-               device.getOps<LLVM::LLVMFuncOp>())) {
+    for (auto device :
+         llvm::make_early_inc_range(module.getOps<gpu::GPUModuleOp>())) {
+      for (auto kernel :
+           llvm::make_early_inc_range(device.getOps<LLVM::LLVMFuncOp>())) {
         kernel->moveBefore(module.getBody(), module.getBody()->end());
         if (failed(Emulation(module).run(kernel)))
           return signalPassFailure();

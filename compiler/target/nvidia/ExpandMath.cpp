@@ -6,9 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // What kernels and score regions compute beyond arithmetic, in terms of the two
-// approximations that the hardware has: 2^x (ex2.approx, 2 units in the last place)
-// and log2 x (lg2.approx, absolute error 2^-22 between 0.5 and 2, else relative).
-// The hardware's tanh.approx is not used: its error of 2^-11 would show in soft caps.
+// approximations that the hardware has: 2^x (ex2.approx, 2 units in the last
+// place) and log2 x (lg2.approx, absolute error 2^-22 between 0.5 and 2, else
+// relative). The hardware's tanh.approx is not used: its error of 2^-11 would
+// show in soft caps.
 //
 //===----------------------------------------------------------------------===//
 

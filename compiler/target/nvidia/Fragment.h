@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The one place that says which element of a tile lives in which register of which
-// lane. A warp owns 16 rows of a tile, lane l the rows l / 4 and l / 4 + 8 of
-// them, its two *halves*. The maps are those of the m16n8k16 matrix product in
-// the PTX ISA ("Matrix Fragments for mma.m16n8k16").
+// The one place that says which element of a tile lives in which register of
+// which lane. A warp owns 16 rows of a tile, lane l the rows l / 4 and l / 4 +
+// 8 of them, its two *halves*. The maps are those of the m16n8k16 matrix
+// product in the PTX ISA ("Matrix Fragments for mma.m16n8k16").
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The op builder of target/nvidia: the scalar arithmetic, loads and loops that the
-// CPU's builder has, and the NVVM ops that kernels emit all the time. One method is
-// one instruction or close to it; what registers mean is Fragment.h's business.
+// The op builder of target/nvidia: the scalar arithmetic, loads and loops that
+// the CPU's builder has, and the NVVM ops that kernels emit all the time. One
+// method is one instruction or close to it; what registers mean is Fragment.h's
+// business.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,9 +59,9 @@ public:
 
   /// pointer + bytes, in the pointer's address space.
   Value at(Value pointer, Value bytes) {
-    return mlir::LLVM::GEPOp::create(
-        *this, pointer.getType(), getI8Type(), pointer,
-        llvm::ArrayRef<mlir::LLVM::GEPArg>{bytes});
+    return mlir::LLVM::GEPOp::create(*this, pointer.getType(), getI8Type(),
+                                     pointer,
+                                     llvm::ArrayRef<mlir::LLVM::GEPArg>{bytes});
   }
   Value at(Value pointer, int64_t bytes) {
     if (bytes == 0)
@@ -169,8 +170,8 @@ public:
 
   /// Two f32 rounded to `element` (f16 or bf16), as i32.
   Value packPair(Type element, Value low, Value high) {
-    return mlir::LLVM::BitcastOp::create(
-        *this, i32Type(), roundPair(element, low, high));
+    return mlir::LLVM::BitcastOp::create(*this, i32Type(),
+                                         roundPair(element, low, high));
   }
   /// The same as a vector of two.
   Value roundPair(Type element, Value low, Value high) {

@@ -83,6 +83,50 @@ TEST(Features, ListedKindsComeFirst) {
             "mamba:1 attention:1 moe:1");
 }
 
+TEST(Features, PlacesOfLayers) {
+  using Layers = std::vector<int64_t>;
+  auto places = [](const std::string &text, const char *kind) {
+    return kindNamed(importText(text), kind).layers;
+  };
+  EXPECT_EQ(places(file("jamba"), "attention"), (Layers{4}));
+  EXPECT_EQ(places(file("jamba", R"(,"attn_layer_period":5,
+                "attn_layer_offset":1)"),
+                   "attention"),
+            (Layers{1, 6, 11}));
+  EXPECT_EQ(
+      places(file("bamba", R"(,"attn_layer_indices":[2,7])"), "attention"),
+      (Layers{2, 7}));
+  EXPECT_EQ(places(R"({"model_type":"cwm","num_hidden_layers":12,
+                "num_attention_heads":48,"hidden_size":6144})",
+                   "full_attention"),
+            (Layers{0, 4, 8}));
+  EXPECT_EQ(places(file("olmo3"), "full_attention"), (Layers{3, 7, 11}));
+  EXPECT_EQ(places(file("gemma3_text"), "full_attention"), (Layers{5, 11}));
+  EXPECT_EQ(
+      places(file("lfm2", R"(,"full_attn_idxs":[0,11])"), "full_attention"),
+      (Layers{0, 11}));
+  EXPECT_EQ(places(file("minimax"), "linear_attention"),
+            (Layers{1, 3, 5, 7, 9, 11}));
+  EXPECT_EQ(places(file("kimi_linear", R"(,"linear_attn_config":{
+                "full_attn_layers":[1,12]})"),
+                   "full_attention"),
+            (Layers{0, 11}));
+  EXPECT_EQ(places(file("recurrent_gemma"), "sliding_attention"),
+            (Layers{2, 5, 8, 11}));
+  EXPECT_EQ(
+      places(file("mllama_text_model", R"(,"cross_attention_layers":[3,8])"),
+             "cross_attention"),
+      (Layers{3, 8}));
+  EXPECT_EQ(places(file("exaone4", R"(,"num_key_value_heads":8,
+                "sliding_window_pattern":"LGL")"),
+                   "full_attention"),
+            (Layers{1, 4, 7, 10}));
+  EXPECT_EQ(places(file("smollm3", R"(,"use_sliding_window":true,
+                "sliding_window":64)"),
+                   "sliding_attention"),
+            (Layers{3, 7, 11}));
+}
+
 TEST(Features, OtherNamesOfTheWindow) {
   EXPECT_EQ(kindNamed(importText(file("recurrent_gemma",
                                       R"(,"attention_window_size":300)")),

@@ -172,6 +172,15 @@ TEST(Rope, YarnDefaults) {
             1234);
 }
 
+TEST(Rope, YarnRampEndsInsideTheHead) {
+  // 1e6 turns at index 1; one turn at 8, which is past the last of 8 dims.
+  RopeConfig rope = ropeOf(R"({"model_type":"llama","num_hidden_layers":2,
+      "hidden_size":64,"num_attention_heads":8,"rope_scaling":{"type":"yarn",
+      "factor":2,"beta_fast":1e6,
+      "original_max_position_embeddings":100000000}})");
+  expectFrequencies(rope, 1, {{0, 1.0}, {1, 0.1}, {2, 0.01 * 11 / 12}});
+}
+
 TEST(Rope, YarnAttentionFactorGiven) {
   RopeConfig rope = ropeOf(llama(R"(,"rope_scaling":{"rope_type":"yarn",
       "factor":4.0,"attention_factor":1.5,

@@ -15,6 +15,7 @@
 
 #include <gtest/gtest.h>
 #include <map>
+#include <memory>
 #include <random>
 #include <set>
 #include <tuple>
@@ -132,17 +133,19 @@ TEST(AttentionPlan, SkewedBatchIsBalanced) {
 
 TEST(AttentionPlan, RandomMixedBatchesAreComplete) {
   std::mt19937 random(7);
+  std::map<std::tuple<int32_t, int32_t, int32_t, size_t>,
+           std::unique_ptr<Kernels>>
+      kernels;
   for (int round = 0; round != 200; ++round) {
     FakeSpec spec;
     spec.blockSize = 1 << random() % 5;
     spec.kvTile = 1 << (3 + random() % 4);
     spec.headsPerItem = 1 + static_cast<int32_t>(random() % 2);
     spec.maxRows = round % 3 ? Ints{1, 16} : Ints{4};
-    static std::map<std::tuple<int, int, int, size_t>, Kernels *> cache;
-    Kernels *&k = cache[{spec.blockSize, spec.kvTile, spec.headsPerItem,
-                         spec.maxRows.size()}];
+    auto &k = kernels[{spec.blockSize, spec.kvTile, spec.headsPerItem,
+                       spec.maxRows.size()}];
     if (!k)
-      k = new Kernels(spec);
+      k = std::make_unique<Kernels>(spec);
     PlanOptions options;
     options.threads = 1 + static_cast<int>(random() % 12);
     options.deterministic = random() % 3 == 0;
@@ -208,6 +211,9 @@ TEST(AttentionPlan, BadInputIsNamed) {
                       "q_lens[0]: expected 0 or more, got -1");
   EXPECT_PAGODA_ERROR(plan.build({one, one, two, nullptr, 0}),
                       ErrorCode::InvalidArgument, "table_rows");
+  EXPECT_PAGODA_ERROR(plan.build({one, one, minus, nullptr, 0}),
+                      ErrorCode::InvalidArgument,
+                      "table_rows[0]: expected 0 or more, got -1");
   EXPECT_TRUE(plan.items().empty());
   PlanOptions options;
   options.threads = 0;

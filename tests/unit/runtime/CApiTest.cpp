@@ -56,7 +56,8 @@ TEST(CApi, Blocks) {
                 PAGODA_INVALID_ARGUMENT, "ids: expected a pointer");
   EXPECT_STATUS(pagoda_blocks_share(blocks, ids, -1), PAGODA_INVALID_ARGUMENT,
                 "ids: expected 0 elements or more, got -1");
-  EXPECT_STATUS(pagoda_blocks_create(-3, &blocks), PAGODA_INVALID_ARGUMENT,
+  pagoda_blocks *none = nullptr;
+  EXPECT_STATUS(pagoda_blocks_create(-3, &none), PAGODA_INVALID_ARGUMENT,
                 "got -3");
   EXPECT_STATUS(pagoda_blocks_create(3, nullptr), PAGODA_INVALID_ARGUMENT,
                 "out");
@@ -175,6 +176,10 @@ TEST(CApi, Sequences) {
   OK(pagoda_kv_resume(l.kv, b));
   EXPECT_STATUS(pagoda_kv_append(l.kv, b, 100), PAGODA_TOO_LONG, "at most 64");
   EXPECT_EQ(pagoda_kv_append(l.kv, b, 60), PAGODA_OUT_OF_BLOCKS);
+  // Without a place for the answer nothing happens.
+  EXPECT_STATUS(pagoda_kv_add(l.kv, nullptr), PAGODA_INVALID_ARGUMENT, "seq");
+  EXPECT_STATUS(pagoda_kv_fork(l.kv, a, 0, nullptr), PAGODA_INVALID_ARGUMENT,
+                "seq");
   EXPECT_EQ(pagoda_kv_remove(l.kv, b), PAGODA_OK);
   EXPECT_EQ(pagoda_kv_remove(l.kv, b), PAGODA_UNKNOWN);
   EXPECT_STATUS(pagoda_kv_length(l.kv, b, &length), PAGODA_UNKNOWN_SEQUENCE,

@@ -169,4 +169,8 @@ TEST(Cascade, TablesAreNeeded) {
   EXPECT_PAGODA_ERROR(plan.build({one, one, {}, nullptr, 0}),
                       ErrorCode::InvalidArgument,
                       "block_table: expected one for a cascade plan");
+  Ints table{3}, five{5};
+  EXPECT_PAGODA_ERROR(plan.build({one, five, {}, table.data(), 1}),
+                      ErrorCode::InvalidArgument,
+                      "kv_lens[0]: expected at most 4 tokens");
 }

@@ -45,6 +45,13 @@ TEST(RankTiles, DecodeTakesAllHeadsOfABlock) {
                      "warps=1");
 }
 
+TEST(RankTiles, DecodeTakesAllHeadsOfATokenMajorBlock) {
+  // Runs are one row long whatever the heads; all of them are a whole block.
+  AttentionSpec s = spec(16, 8, 128);
+  s.layout = KvLayout::NHD;
+  EXPECT_EQ(best("x86-64-v3", s, Variant::Decode).heads, 8);
+}
+
 TEST(RankTiles, DecodeTakesFewerHeadsWhereL2IsShort) {
   // 32 heads of 16 keys and values in f32, 16 KiB each, and two more on their
   // way take 544 KiB; 384 are there.
@@ -56,8 +63,12 @@ TEST(RankTiles, DecodeTakesFewerHeadsWhereL2IsShort) {
 }
 
 TEST(RankTiles, DecodeVisitsBlocksWhole) {
-  for (auto [block, keys] :
-       {std::pair<int64_t, int64_t>{16, 16}, {24, 24}, {32, 32}, {48, 48}}) {
+  for (auto [block, keys] : {std::pair<int64_t, int64_t>{16, 16},
+                             {24, 24},
+                             {20, 20},
+                             {32, 32},
+                             {48, 48},
+                             {192, 64}}) {
     AttentionSpec s = spec(16, 8, 64);
     s.blockSize = block;
     EXPECT_EQ(best("x86-64-v3", s, Variant::Decode).kvTile, keys) << block;

@@ -119,6 +119,8 @@ TEST(SramFit, CountsLanesAreHeadDim) {
   EXPECT_EQ(part(l2, "m, l, alpha"), 3 * 8 * 2 * 4);
   EXPECT_EQ(part(l2, "K and V on their way"), (8 + 1) * 16 * 160 * 4);
   EXPECT_EQ(step(c, "contiguous run"), 8 * 16 * 80 * 4);
+  s.prefetch = 0;
+  EXPECT_GT(evaluate(s, machine("x86-64-v3"), narrow).cost, c.cost + 0.2);
   s.prefetch = 2;
   c = evaluate(s, machine("x86-64-v3"), narrow);
   EXPECT_EQ(part(level(c, "L2"), "K and V on their way"),
@@ -190,6 +192,13 @@ TEST(SramFit, CountsNvidia) {
   EXPECT_EQ(part(registers, "O"), 32);
   EXPECT_EQ(registers.total(), 120);
   EXPECT_EQ(registers.budget, 240);
+  EXPECT_EQ(step(c, "one block per multiprocessor"), 0);
+  s.kvTile = 144; // 80 KiB: 160 of 163 for two blocks
+  c = evaluate(s, machine("sm_80"), spec(16, 8, 64, DType::F16));
+  EXPECT_EQ(step(c, "one block per multiprocessor"), 0);
+  s.kvTile = 160;
+  c = evaluate(s, machine("sm_80"), spec(16, 8, 64, DType::F16));
+  EXPECT_GT(step(c, "one block per multiprocessor"), 0);
 }
 
 TEST(SramFit, NonCausalWorkEndsWithAPartTile) {

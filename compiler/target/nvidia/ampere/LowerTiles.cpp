@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Turns each pagoda.kernel into a GPU kernel, op by op: an llvm.func inside a
-// gpu.module that takes pagoda_attention_args by value. A thread block takes the
-// items blockIdx, blockIdx + gridDim, ... below counts[0], so that grid and
+// gpu.module that takes pagoda_attention_args by value. A thread block takes
+// the items blockIdx, blockIdx + gridDim, ... below counts[0], so that grid and
 // arguments do not depend on lengths. Lowers here what is not about tiles: the
 // function, items, coordinates, key ranges, loops.
 //
@@ -32,66 +32,6 @@ AmpereLowering::AmpereLowering(KernelOp kernel, GpuBuilder &b)
       cache(kernel.getCacheType()), group(kernel.getGroup()) {}
 
 //===----------------------------------------------------------------------===//
-// What this path can do
-//===----------------------------------------------------------------------===//
-
-LogicalResult AmpereLowering::checkSupported() {
-  auto refuse = [&]() { return kernel.emitOpError(); };
-  Type element = kernel.getQType();
-  if (!element.isF16() && !element.isBF16())
-    return refuse() << "q_type must be f16 or bf16 on nvidia, got " << element;
-  if (cache.getElt() != element)
-    return refuse() << "cache elt must be q_type, " << element
-                    << ", on nvidia, got " << cache.getElt();
-  if (kernel.getRole() == Role::merge)
-    return success();
-  if (kernel.getRole() != Role::attention)
-    return refuse() << "role " << stringifyRole(kernel.getRole())
-                    << " has no kernel on nvidia yet, expected attention or "
-                       "merge";
-  for (auto [name, dim] : {std::pair("k_dim", cache.getKDim()),
-                           std::pair("v_dim", cache.getVDim())})
-    if (dim < 16 || dim > 128 || dim % 16 != 0)
-      return refuse() << "cache " << name
-                      << " must be a multiple of 16 from 16 to 128 on nvidia, "
-                         "got "
-                      << dim;
-  if (schedule.getOrder() != LoopOrder::q_outer &&
-      schedule.getOrder() != LoopOrder::split_kv)
-    return refuse() << "schedule order must be q_outer or split_kv on nvidia, "
-                       "got "
-                    << stringifyLoopOrder(schedule.getOrder());
-  if (schedule.getHeads() != 1)
-    return refuse() << "schedule heads must be 1 on nvidia, got "
-                    << schedule.getHeads();
-  int64_t rows = schedule.getWarps() * Fragment::rowsPerWarp;
-  if (schedule.getQTile() != rows || schedule.getWarps() > 32)
-    return refuse() << "schedule q_tile must be 16 rows for each of at most 32 "
-                       "warps on nvidia, got "
-                    << schedule.getQTile() << " rows and "
-                    << schedule.getWarps() << " warps";
-  if (rows < group)
-    return refuse() << "schedule q_tile must hold the " << group
-                    << " query heads of a kv head, got " << rows;
-  if (schedule.getKvTile() % 16 != 0)
-    return refuse() << "schedule kv_tile must be a multiple of 16 on nvidia, "
-                       "got "
-                    << schedule.getKvTile();
-  WalkResult layouts = kernel.walk([&](Operation *op) {
-    for (Value result : op->getResults()) {
-      auto tile = dyn_cast<TileType>(result.getType());
-      if (tile && Fragment::formOf(tile).empty()) {
-        op->emitOpError() << "tile " << tile << " has no #pagoda.fragment: run "
-                             "pagoda-nvidia-assign-layouts first";
-        return WalkResult::interrupt();
-      }
-    }
-    return WalkResult::advance();
-  });
-  return failure(layouts.wasInterrupted());
-}
-
-//===----------------------------------------------------------------------===//
 // The function
 //===----------------------------------------------------------------------===//
 
@@ -110,8 +50,8 @@ LLVM::LLVMFuncOp AmpereLowering::createFunction() {
                     b.getI32IntegerAttr(1));
   // The struct itself is the parameter: a launch copies it, a captured graph
   // keeps it.
-  auto bytes = LLVM::LLVMArrayType::get(b.getI8Type(),
-                                        sizeof(pagoda_attention_args));
+  auto bytes =
+      LLVM::LLVMArrayType::get(b.getI8Type(), sizeof(pagoda_attention_args));
   function.setArgAttr(0, LLVM::LLVMDialect::getByValAttrName(),
                       TypeAttr::get(bytes));
   function.setArgAttr(0, LLVM::LLVMDialect::getAlignAttrName(),
@@ -138,32 +78,6 @@ LogicalResult AmpereLowering::run() {
   LLVM::ReturnOp::create(b, ValueRange{});
   setDescription(function, describe());
   return success();
-}
-
-KernelDescription AmpereLowering::describe() {
-  KernelDescription result;
-  result.symbol = kernel.getSymName().str();
-  result.target = ("nvidia:" + kernel.getTarget()->getName()).str();
-  llvm::raw_string_ostream(result.schedule) << schedule;
-  bool merges = kernel.getRole() == Role::merge;
-  pagoda_kernel_info &info = result.info;
-  info.role = int32_t(kernel.getRole());
-  info.features = uint32_t(kernel.getFeatures());
-  info.q_heads = int32_t(kernel.getQHeads());
-  info.kv_heads = int32_t(cache.getHeads());
-  info.head_dim = int32_t(cache.getKDim());
-  info.v_head_dim = int32_t(cache.getVDim());
-  info.block_size = int32_t(cache.getBlock());
-  info.layout =
-      cache.getLayout() == CacheLayout::nhd ? PAGODA_NHD : PAGODA_HND;
-  int32_t dtype = element().isF16() ? PAGODA_F16 : PAGODA_BF16;
-  info.q_dtype = info.k_dtype = info.v_dtype = info.o_dtype = dtype;
-  info.max_rows = int32_t(schedule.getQTile() / group);
-  info.heads_per_item = int32_t(schedule.getHeads());
-  info.kv_tile = int32_t(schedule.getKvTile());
-  info.threads = int32_t(threads());
-  info.shared_bytes = merges ? 0 : int32_t(sharedBytes());
-  return result;
 }
 
 Value AmpereLowering::arg(StringRef field) {
@@ -230,13 +144,11 @@ void AmpereLowering::lower(ForItemsOp op) {
     Value record =
         b.at(items, b.mul(b.widen(index), int64_t(sizeof(pagoda_work_item))));
     auto field = [&](StringRef name) {
-      return b.loadConstant(b.i32Type(),
-                            b.at(record, itemField(name).offset));
+      return b.loadConstant(b.i32Type(), b.at(record, itemField(name).offset));
     };
-    item = {field("table_row"),  field("row_map_offset"),
-            field("row_count"),  field("head_begin"),
-            field("kv_begin"),   field("kv_end"),
-            field("partial_slot"), field("flags"), {}};
+    item = {field("table_row"),    field("row_map_offset"), field("row_count"),
+            field("head_begin"),   field("kv_begin"),       field("kv_end"),
+            field("partial_slot"), field("flags"),          {}};
     item.packedRows = b.mul(item.rowCount, group);
     lowerOps(op.getBody().front());
   });
@@ -298,8 +210,8 @@ void AmpereLowering::lower(KvRangeOp op) {
       return b.loadConstant(b.i32Type(),
                             b.element(arg("row_pos"), planEntry(token)));
     };
-    keys = visibleKeys(op, position(b.i32(0)),
-                       position(b.sub(item.rowCount, 1)));
+    keys =
+        visibleKeys(op, position(b.i32(0)), position(b.sub(item.rowCount, 1)));
     for (Value &key : keys)
       key = b.min(b.max(key, begin), end);
   }
@@ -337,18 +249,18 @@ void AmpereLowering::lower(KvLoopOp op) {
       registers = registers.drop_front(count);
     }
   };
-  Values results = b.forLoop(
-      scalar(op.getLo()), scalar(op.getHi()), int64_t(op.getStep()), inits,
-      [&](Value j, ValueRange carried) {
-        scalars.map(op.getIndex(), j);
-        bind(op.getCarried(), carried);
-        acquireTile(j);
-        lowerOps(body);
-        Values next;
-        for (Value value : body.getTerminator()->getOperands())
-          llvm::append_range(next, fragment(value).registers);
-        return next;
-      });
+  Values results =
+      b.forLoop(scalar(op.getLo()), scalar(op.getHi()), int64_t(op.getStep()),
+                inits, [&](Value j, ValueRange carried) {
+                  scalars.map(op.getIndex(), j);
+                  bind(op.getCarried(), carried);
+                  acquireTile(j);
+                  lowerOps(body);
+                  Values next;
+                  for (Value value : body.getTerminator()->getOperands())
+                    llvm::append_range(next, fragment(value).registers);
+                  return next;
+                });
   bind(op.getResults(), results);
 }
 
@@ -361,9 +273,9 @@ void AmpereLowering::lower(KvLoopOp op) {
 static gpu::GPUModuleOp createGpuModule(ModuleOp module, TargetAttr target) {
   OpBuilder builder(module.getBodyRegion());
   // A chip in the attribute makes the verifier check what its ops need.
-  Attribute chip = NVVM::NVVMTargetAttr::get(
-      module.getContext(), /*optLevel=*/3, "nvptx64-nvidia-cuda",
-      target.getName());
+  Attribute chip =
+      NVVM::NVVMTargetAttr::get(module.getContext(), /*optLevel=*/3,
+                                "nvptx64-nvidia-cuda", target.getName());
   auto result = gpu::GPUModuleOp::create(builder, module.getLoc(),
                                          "pagoda_kernels", {chip});
   builder.setInsertionPointToStart(result.getBody());

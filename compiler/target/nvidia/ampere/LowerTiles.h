@@ -13,8 +13,8 @@
 namespace pagoda {
 
 /// Replaces the pagoda.kernels of `module`, whose tiles carry layouts, by a
-/// gpu.module of the same kernels as llvm.funcs with NVVM ops. A kernel that the
-/// Ampere path cannot do is an error on it.
+/// gpu.module of the same kernels as llvm.funcs with NVVM ops. A kernel that
+/// the Ampere path cannot do is an error on it.
 mlir::LogicalResult lowerNvidiaTiles(mlir::ModuleOp module);
 
 } // namespace pagoda

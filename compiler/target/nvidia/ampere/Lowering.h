@@ -5,17 +5,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the files of this folder share: the state of a walk over one kernel, with
-// one method per op of the tiled level.
+// What the files of this folder share: the state of a walk over one kernel,
+// with one method per op of the tiled level.
 //
+//   Support.cpp     what is refused, and the description for callers
 //   LowerTiles.cpp  the function, items, coordinates, ranges, loops
 //   Staging.cpp     Q, K and V on their way to shared memory: load_q, kv_ref
 //   Products.cpp    qk, pv
 //   Softmax.cpp     state_init, map_scores, mask_scores, softmax_step, rescale
 //   Results.cpp     store, and merge kernels
 //
-// Tiles are fragments: registers of one thread (Fragment.h). K and V go through a
-// pipeline of `stages` slots in shared memory that runs over all tiles that
+// Tiles are fragments: registers of one thread (Fragment.h). K and V go through
+// a pipeline of `stages` slots in shared memory that runs over all tiles that
 // kv_range names, whichever loop visits them.
 //
 //===----------------------------------------------------------------------===//
@@ -58,12 +59,17 @@ public:
 
 private:
   //===--------------------------------------------------------------------===//
-  // LowerTiles.cpp
+  // Support.cpp
   //===--------------------------------------------------------------------===//
 
   mlir::LogicalResult checkSupported();
-  mlir::LLVM::LLVMFuncOp createFunction();
   KernelDescription describe();
+
+  //===--------------------------------------------------------------------===//
+  // LowerTiles.cpp
+  //===--------------------------------------------------------------------===//
+
+  mlir::LLVM::LLVMFuncOp createFunction();
   void lowerOps(mlir::Block &block);
   void lower(ForItemsOp op);
   void lower(CoordsOp op);
@@ -89,8 +95,8 @@ private:
   Value packedRow(int64_t half);
   Value tokenOf(int64_t half) { return b.div(packedRow(half), group); }
   Value headOf(int64_t half);
-  /// Entry of the item's token in row_map, row_pos and row_seq; the last one for
-  /// tokens past it.
+  /// Entry of the item's token in row_map, row_pos and row_seq; the last one
+  /// for tokens past it.
   Value planEntry(Value token);
 
   struct Coordinates {
@@ -113,9 +119,8 @@ private:
   void copyTile(Value j);
   /// Spreads the chunks of a tile over the threads: `address(row)` is where the
   /// row begins in global memory and whether it is there.
-  void
-  copyRows(SharedTile tile, int64_t rows,
-           llvm::function_ref<std::pair<Value, Value>(Value row)> address);
+  void copyRows(SharedTile tile, int64_t rows,
+                llvm::function_ref<std::pair<Value, Value>(Value row)> address);
   std::pair<Value, Value> cacheRow(llvm::StringRef part, Value position);
   SharedTile qTile();
   SharedTile kvTile(KvPart part, Value slot);
@@ -158,8 +163,7 @@ private:
   Value keyOf(Value j, int64_t accRegister);
   Value finiteOrZero(Value m);
   /// Reduces over the four lanes that share a row.
-  Value overRow(Value value,
-                llvm::function_ref<Value(Value, Value)> combine);
+  Value overRow(Value value, llvm::function_ref<Value(Value, Value)> combine);
 
   //===--------------------------------------------------------------------===//
   // Results.cpp

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// S = Q K^T and O += P V by m16n8k16. Operands come from shared memory by ldmatrix,
-// four 8x8 matrices at a time; P is an accumulator that turns into an operand in
-// registers, because both maps give a lane the same rows and columns.
+// S = Q K^T and O += P V by m16n8k16. Operands come from shared memory by
+// ldmatrix, four 8x8 matrices at a time; P is an accumulator that turns into an
+// operand in registers, because both maps give a lane the same rows and
+// columns.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,8 +31,7 @@ AmpereLowering::LaneRows AmpereLowering::chunksThenRows() {
 }
 
 Values AmpereLowering::loadOperand(const SharedTile &tile, LaneRows lanes,
-                                   int64_t row, int64_t chunk,
-                                   bool transpose) {
+                                   int64_t row, int64_t chunk, bool transpose) {
   // The permutation repeats every eight rows and moves chunks within groups of
   // `period`, so only the lane's part and the chunk's place in its group are
   // computed; the rest is a constant offset.
@@ -65,9 +65,9 @@ void AmpereLowering::lower(QkOp op) {
       for (int64_t octet = 0; octet < 2; ++octet) {
         MutableArrayRef<Value> sum =
             MutableArrayRef(sums).slice(column / 2 + 4 * octet, 4);
-        llvm::copy(b.multiply(element(), q, ArrayRef(k).slice(2 * octet, 2),
-                              sum),
-                   sum.begin());
+        llvm::copy(
+            b.multiply(element(), q, ArrayRef(k).slice(2 * octet, 2), sum),
+            sum.begin());
       }
     }
   }

@@ -88,9 +88,8 @@ void AmpereLowering::storeItem(StoreOp op) {
                                b.mulf(o[at + 1], inverse));
       b.store(pair, b.at(target, column * elementBytes()), /*alignment=*/4);
     });
-    b.ifThen(b.both(leads, b.isNotNull(arg("lse"))), [&] {
-      storeLse(row, head, logSumExp(m[half], l[half], factor));
-    });
+    b.ifThen(b.both(leads, b.isNotNull(arg("lse"))),
+             [&] { storeLse(row, head, logSumExp(m[half], l[half], factor)); });
   };
   auto writePartial = [&](int64_t half, Value head) {
     Value slot = b.add(b.widen(item.partialSlot), b.widen(tokenOf(half)));
@@ -108,8 +107,7 @@ void AmpereLowering::storeItem(StoreOp op) {
   };
   Value isFinal = b.compare(Predicate::slt, item.partialSlot, b.i32(0));
   for (int64_t half = 0; half < Fragment::halves; ++half) {
-    Value exists =
-        b.compare(Predicate::slt, packedRow(half), item.packedRows);
+    Value exists = b.compare(Predicate::slt, packedRow(half), item.packedRows);
     b.ifThen(exists, [&] {
       Value head = headOf(half);
       b.ifThenElse(
@@ -129,19 +127,19 @@ void AmpereLowering::lower(ForMergesOp op) {
   Value count = b.loadConstant(b.i32Type(), b.at(arg("counts"), 4));
   // One index is one head of one merge.
   Value first = b.add(b.mul(b.blockId(), warps), warp);
-  b.forLoop(first, b.mul(count, heads), b.mul(b.gridSize(), warps),
-            [&](Value index) {
-    Value number = b.div(index, heads);
-    Value record = b.at(
-        merges, b.mul(b.widen(number), int64_t(sizeof(pagoda_merge_item))));
-    auto field = [&](StringRef name) {
-      return b.loadConstant(b.i32Type(),
-                            b.at(record, mergeField(name).offset));
-    };
-    merge = {field("q_row"), field("slots_begin"), field("slot_count"),
-             b.rem(index, heads)};
-    lowerOps(op.getBody().front());
-  });
+  b.forLoop(
+      first, b.mul(count, heads), b.mul(b.gridSize(), warps), [&](Value index) {
+        Value number = b.div(index, heads);
+        Value record = b.at(
+            merges, b.mul(b.widen(number), int64_t(sizeof(pagoda_merge_item))));
+        auto field = [&](StringRef name) {
+          return b.loadConstant(b.i32Type(),
+                                b.at(record, mergeField(name).offset));
+        };
+        merge = {field("q_row"), field("slots_begin"), field("slot_count"),
+                 b.rem(index, heads)};
+        lowerOps(op.getBody().front());
+      });
 }
 
 void AmpereLowering::lower(MergePartialsOp op) {
@@ -158,13 +156,13 @@ void AmpereLowering::lower(MergePartialsOp op) {
   auto state = [&](Value row, int64_t offset) {
     return b.load(f32, b.at(b.at(arg("partial_ml"), b.mul(row, 8)), offset));
   };
-  Values largest = b.forLoop(
-      b.i32(0), merge.slotCount, 1, ValueRange{b.f32(-infinity)},
-      [&](Value index, ValueRange carried) {
-        return Values{b.maxf(carried[0], state(stateRow(index), 0))};
-      });
+  Values largest =
+      b.forLoop(b.i32(0), merge.slotCount, 1, ValueRange{b.f32(-infinity)},
+                [&](Value index, ValueRange carried) {
+                  return Values{b.maxf(carried[0], state(stateRow(index), 0))};
+                });
   Value m = largest[0];
-  Value offset = b.negf(b.mulf(finiteOrZero(m), factor));
+  Value reference = finiteOrZero(m);
 
   int64_t perLane = (columns + 31) / 32;
   Values zeros(1 + perLane, b.f32(0));
@@ -175,7 +173,7 @@ void AmpereLowering::lower(MergePartialsOp op) {
         Value rowM = state(row, 0);
         // A state that saw no key has the weight 2^-inf = 0 and no values.
         Value empty = b.equal(rowM, b.f32(-infinity));
-        Value weight = b.exp2(b.fma(rowM, factor, offset));
+        Value weight = b.exp2(b.mulf(b.subf(rowM, reference), factor));
         auto counted = [&](Value value) {
           return b.select(empty, b.f32(0), value);
         };
@@ -203,7 +201,8 @@ void AmpereLowering::storeMerge(StoreOp op) {
   for (auto [n, part] : llvm::enumerate(o)) {
     Value column = b.add(lane, 32 * int64_t(n));
     auto write = [&, part = part] {
-      Value value = arith::TruncFOp::create(b, element(), b.mulf(part, inverse));
+      Value value =
+          arith::TruncFOp::create(b, element(), b.mulf(part, inverse));
       b.store(value, b.at(target, b.mul(b.widen(column), elementBytes())),
               /*alignment=*/2);
     };

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Everything between the two products is elementwise in registers, but for the two
-// reductions over a row, which the four lanes that share the row do by shuffles.
+// Everything between the two products is elementwise in registers, but for the
+// two reductions over a row, which the four lanes that share the row do by
+// shuffles.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +26,8 @@ Value AmpereLowering::finiteOrZero(Value m) {
   return b.select(b.equal(m, b.f32(-infinity)), b.f32(0), m);
 }
 
-Value AmpereLowering::overRow(
-    Value value, llvm::function_ref<Value(Value, Value)> combine) {
+Value AmpereLowering::overRow(Value value,
+                              llvm::function_ref<Value(Value, Value)> combine) {
   for (int64_t mask : {1, 2})
     value = combine(value, b.shuffleXor(value, mask));
   return value;
@@ -46,10 +47,9 @@ void AmpereLowering::lower(StateInitOp op) {
       // A key with that logit and no value: m * factor = logit * log2 e. A
       // logit of -inf is no key.
       constexpr float log2e = 1.4426950408889634f;
-      Value logit = b.loadConstant(b.getF32Type(),
-                                   b.element(arg("sinks"), headOf(half)));
-      Value sink =
-          b.divf(b.mulf(logit, b.f32(log2e)), scalar(op.getFactor()));
+      Value logit =
+          b.loadConstant(b.getF32Type(), b.element(arg("sinks"), headOf(half)));
+      Value sink = b.divf(b.mulf(logit, b.f32(log2e)), scalar(op.getFactor()));
       Value bit = b.bitAnd(item.flags, PAGODA_ITEM_FIRST_SPLIT);
       Value first = b.compare(Predicate::ne, bit, b.i32(0));
       rowM = b.select(first, sink, rowM);
@@ -104,24 +104,29 @@ void AmpereLowering::lower(SoftmaxStepOp op) {
     Value &row = largest[Fragment::halfOf(index)];
     row = b.maxf(row, score);
   }
-  // 2^((s - m) c) = 2^(s c - m c), one FMA. Rounding m c is the same factor in
-  // every term of a row, o and l included, so it cancels.
-  Values offsets, alpha, sums;
+  // The difference first: a score may be so large that s c - m c, rounded, is
+  // nowhere near (s - m) c. The sum of a tile is taken by itself before it
+  // joins the sum so far, so that rounding grows with the tiles, not with the
+  // keys.
+  Values references, alpha, sums;
+  auto power = [&](Value score, int64_t half) {
+    return b.exp2(b.mulf(b.subf(score, references[half]), factor));
+  };
   for (int64_t half = 0; half < Fragment::halves; ++half) {
-    largest[half] = overRow(
-        largest[half], [&](Value x, Value y) { return b.maxf(x, y); });
-    offsets.push_back(b.negf(b.mulf(finiteOrZero(largest[half]), factor)));
-    alpha.push_back(b.exp2(b.fma(m[half], factor, offsets[half])));
+    largest[half] =
+        overRow(largest[half], [&](Value x, Value y) { return b.maxf(x, y); });
+    references.push_back(finiteOrZero(largest[half]));
+    alpha.push_back(power(m[half], half));
     sums.push_back(b.f32(0));
   }
   for (auto [index, score] : llvm::enumerate(scores)) {
     int64_t half = Fragment::halfOf(index);
-    score = b.exp2(b.fma(score, factor, offsets[half]));
+    score = power(score, half);
     sums[half] = b.addf(sums[half], score);
   }
   for (int64_t half = 0; half < Fragment::halves; ++half) {
-    Value sum = overRow(sums[half],
-                        [&](Value x, Value y) { return b.addf(x, y); });
+    Value sum =
+        overRow(sums[half], [&](Value x, Value y) { return b.addf(x, y); });
     sums[half] = b.fma(l[half], alpha[half], sum);
   }
   fragment(op.getP()).registers = scores;

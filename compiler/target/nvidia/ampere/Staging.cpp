@@ -6,15 +6,15 @@
 //===----------------------------------------------------------------------===//
 //
 // Shared memory holds Q and `stages` slots of one K and one V tile. All threads
-// copy, 16 bytes at a time and asynchronously, each row through the block table:
-// blocks may be smaller or larger than a tile. Rows that do not exist are filled
-// with zeros and never read, so that what lies in the unused part of a block
-// (NaN, say) meets no product.
+// copy, 16 bytes at a time and asynchronously, each row through the block
+// table: blocks may be smaller or larger than a tile. Rows that do not exist
+// are filled with zeros and never read, so that what lies in the unused part of
+// a block (NaN, say) meets no product.
 //
-// With s stages the copy of tile t + s - 1 starts once tile t has been acquired,
-// into the slot that tile t - 1 has left. The order of copy groups of a thread is
-// Q, tile 0, tile 1, ...: waiting until s - 2 groups are under way is waiting for
-// the tile at hand.
+// With s stages the copy of tile t + s - 1 starts once tile t has been
+// acquired, into the slot that tile t - 1 has left. The order of copy groups of
+// a thread is Q, tile 0, tile 1, ...: waiting until s - 2 groups are under way
+// is waiting for the tile at hand.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,10 +30,10 @@ using Predicate = arith::CmpIPredicate;
 //===----------------------------------------------------------------------===//
 
 // A phase of ldmatrix reads 16 bytes of eight consecutive rows; shared memory
-// serves 128 bytes, eight chunks, at a time. Rows of c chunks begin in bank group
-// c * row % 8, which takes 8 / p values, p the largest power of two (up to 8)
-// that divides c. Permuting the chunks within groups of p by row / (8 / p) makes
-// them eight.
+// serves 128 bytes, eight chunks, at a time. Rows of c chunks begin in bank
+// group c * row % 8, which takes 8 / p values, p the largest power of two (up
+// to 8) that divides c. Permuting the chunks within groups of p by row / (8 /
+// p) makes them eight.
 static int64_t permuted(int64_t chunks) {
   return std::min<int64_t>(8, chunks & -chunks);
 }
@@ -139,12 +139,11 @@ std::pair<Value, Value> AmpereLowering::cacheRow(StringRef part,
   auto stride = [&](const char *name) {
     return b.mul(field(name), elementBytes());
   };
-  Value table = b.at(arg("block_table"),
-                     b.mul(b.mul(b.widen(item.tableRow),
-                                 arg("block_table_stride")),
-                           4));
-  // Positions past the last one repeat it, so that the block table is never read
-  // beyond the item's keys.
+  Value table =
+      b.at(arg("block_table"),
+           b.mul(b.mul(b.widen(item.tableRow), arg("block_table_stride")), 4));
+  // Positions past the last one repeat it, so that the block table is never
+  // read beyond the item's keys.
   Value last = b.sub(pipeline.end, 1);
   Value inside = b.min(position, last);
   Value logical = b.div(inside, cache.getBlock());
@@ -152,7 +151,8 @@ std::pair<Value, Value> AmpereLowering::cacheRow(StringRef part,
   Value offset = b.add(
       b.mul(b.widen(physical), stride(".block_stride")),
       b.mul(b.widen(b.rem(inside, cache.getBlock())), stride(".token_stride")));
-  offset = b.add(offset, b.mul(b.widen(item.headBegin), stride(".head_stride")));
+  offset =
+      b.add(offset, b.mul(b.widen(item.headBegin), stride(".head_stride")));
   return {b.at(field(".base"), offset),
           b.compare(Predicate::slt, position, pipeline.end)};
 }
@@ -160,9 +160,8 @@ std::pair<Value, Value> AmpereLowering::cacheRow(StringRef part,
 void AmpereLowering::copyTile(Value j) {
   Value slot = slotOf(j);
   for (auto [part, name] : {std::pair(KvPart::key, "k"), {KvPart::value, "v"}})
-    copyRows(kvTile(part, slot), schedule.getKvTile(), [&](Value row) {
-      return cacheRow(name, b.add(j, row));
-    });
+    copyRows(kvTile(part, slot), schedule.getKvTile(),
+             [&](Value row) { return cacheRow(name, b.add(j, row)); });
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,6 +1,6 @@
-// RUN: pagoda-opt %s --pagoda-expand-features --pagoda-select-tiles=machine=x86-64-v3 --pagoda-tile-attention=machine=x86-64-v3 --pagoda-cpu-assign-layouts --pagoda-cpu-lower-tiles --canonicalize > %t.avx2
+// RUN: pagoda-opt %s --pagoda-expand-features --pagoda-select-tiles="machine=x86-64-v3 override=prefill.q_tile=96" --pagoda-tile-attention=machine=x86-64-v3 --pagoda-cpu-assign-layouts --pagoda-cpu-lower-tiles --canonicalize > %t.avx2
 // RUN: FileCheck %s --check-prefixes=CHECK,AVX2 --input-file=%t.avx2 --implicit-check-not="{{ pagoda\.[a-z_]+ [@%%]}}" --implicit-check-not=func.call --implicit-check-not=llvm.call
-// RUN: pagoda-opt %s --pagoda-expand-features --pagoda-select-tiles=machine=x86-64-v4 --pagoda-tile-attention=machine=x86-64-v4 --pagoda-cpu-assign-layouts --pagoda-cpu-lower-tiles --canonicalize > %t.avx512
+// RUN: pagoda-opt %s --pagoda-expand-features --pagoda-select-tiles="machine=x86-64-v4 override=prefill.q_tile=96" --pagoda-tile-attention=machine=x86-64-v4 --pagoda-cpu-assign-layouts --pagoda-cpu-lower-tiles --canonicalize > %t.avx512
 // RUN: FileCheck %s --check-prefixes=CHECK,AVX512 --input-file=%t.avx512
 
 !cache = !pagoda.kv_cache<heads = 8, k_dim = 128, v_dim = 64, block = 16, layout = hnd, elt = f32>
@@ -13,8 +13,7 @@
 // CHECK-SAME: heads_per_item = 1
 // CHECK-SAME: kv_heads = 8
 // CHECK-SAME: layout = 1
-// AVX2-SAME: max_rows = 144
-// AVX512-SAME: max_rows = 192
+// CHECK-SAME: max_rows = 48
 // CHECK-SAME: q_heads = 16
 // CHECK-SAME: role = 0
 // CHECK-SAME: schedule = "#pagoda.schedule<order = q_outer, lanes = queries

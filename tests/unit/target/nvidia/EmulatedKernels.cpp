@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Without a mutation kernels come from the compiler's front door, with one from its
-// phases.
+// Without a mutation kernels come from the compiler's front door, with one from
+// its phases.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,8 +48,7 @@ Error MutatedLibrary::build(const AttentionSpec &spec,
                             const Mutation &mutation) {
   mlir::DialectRegistry registry;
   registerDialects(registry);
-  mlir::MLIRContext context(registry,
-                            mlir::MLIRContext::Threading::DISABLED);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
   mlir::OwningOpRef<mlir::ModuleOp> module =
       mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
@@ -95,9 +94,17 @@ Error MutatedLibrary::build(const AttentionSpec &spec,
   return Error::success();
 }
 
+static CompileOptions optionsOf(const std::string &machine, const Case &c) {
+  CompileOptions options;
+  options.machine = cantFail(Machine::named(machine));
+  options.schedule = c.schedule;
+  options.emulate = true;
+  return options;
+}
+
 /// Everything that kernels of this case may read or write.
-static std::vector<emulator::GlobalBuffer>
-buffersOf(const CaseData &data, const ManualPlan &plan) {
+static std::vector<emulator::GlobalBuffer> buffersOf(const CaseData &data,
+                                                     const ManualPlan &plan) {
   const pagoda_attention_args &args = data.args;
   const reference::Shape &shape = data.problem.shape;
   size_t element = 2;
@@ -111,14 +118,15 @@ buffersOf(const CaseData &data, const ManualPlan &plan) {
     add(name, values.data(), int64_t(values.size() * sizeof(values[0])),
         writable);
   };
-  int64_t rows = data.rows(), sequences = int64_t(data.problem.sequences.size());
+  int64_t rows = data.rows(),
+          sequences = int64_t(data.problem.sequences.size());
   add("q", args.q, rows * args.q_token_stride * int64_t(element));
   add("o", args.o, rows * args.o_token_stride * int64_t(element), true);
   add("lse", args.lse, rows * args.lse_token_stride * 4, true);
   int64_t entries = sequences * args.block_table_stride;
   add("block_table", args.block_table, entries * 4);
-  int64_t blocks = 1 + *std::max_element(args.block_table,
-                                         args.block_table + entries);
+  int64_t blocks =
+      1 + *std::max_element(args.block_table, args.block_table + entries);
   add("k", args.k.base, blocks * args.k.block_stride * int64_t(element));
   add("v", args.v.base, blocks * args.v.block_stride * int64_t(element));
   add("sinks", args.sinks, shape.qHeads * 4);
@@ -154,27 +162,29 @@ Error EmulatedKernels::launch(const pagoda_kernel_info &kernel, const Case &c,
   return Error::success();
 }
 
-Error EmulatedKernels::run(const Case &c, CaseData &data) {
-  CompileOptions options;
-  auto named = Machine::named(machine);
-  if (!named)
-    return named.takeError();
-  options.machine = *named;
-  options.schedule = c.schedule;
-  options.emulate = true;
-  std::unique_ptr<JitLibrary> library;
-  MutatedLibrary mutated;
-  const pagoda_library_info *info = nullptr;
-  if (mutation) {
-    if (Error error = mutated.build(c.spec, options, mutation))
-      return error;
-    info = mutated.info;
-  } else {
-    auto built = JitLibrary::compile({c.spec}, options);
+Expected<const pagoda_library_info *> EmulatedKernels::compiled(const Case &c) {
+  std::unique_ptr<JitLibrary> &library = libraries[kernelKey(c)];
+  if (!library) {
+    auto built = JitLibrary::compile({c.spec}, optionsOf(machine, c));
     if (!built)
       return built.takeError();
     library = std::move(*built);
-    info = library->info();
+  }
+  return library->info();
+}
+
+Error EmulatedKernels::run(const Case &c, CaseData &data) {
+  MutatedLibrary mutated;
+  const pagoda_library_info *info = nullptr;
+  if (mutation) {
+    if (Error error = mutated.build(c.spec, optionsOf(machine, c), mutation))
+      return error;
+    info = mutated.info;
+  } else {
+    auto library = compiled(c);
+    if (!library)
+      return library.takeError();
+    info = *library;
   }
   // Prefill, decode, merge, in that order.
   if (info->kernel_count != 3 || info->kernels[2].role != PAGODA_ROLE_MERGE)
@@ -182,8 +192,7 @@ Error EmulatedKernels::run(const Case &c, CaseData &data) {
   const pagoda_kernel_info &kernel = info->kernels[c.kernel == 1];
   ManualPlan plan(data.problem, kernel, std::max<int64_t>(c.splits, 1));
   plan.attach(data.args);
-  int32_t counts[2] = {int32_t(plan.items.size()),
-                       int32_t(plan.merges.size())};
+  int32_t counts[2] = {int32_t(plan.items.size()), int32_t(plan.merges.size())};
   data.args.counts = counts;
   if (Error error = launch(kernel, c, data, plan))
     return error;

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A conformance backend: the NVIDIA kernels of a case as host code, run by the
-// emulator with every buffer registered. A test may change the kernels' IR before
-// they are emulated, to see that the emulator notices.
+// emulator with every buffer registered. A test may change the kernels' IR
+// before they are emulated, to see that the emulator notices.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,6 +22,7 @@
 #include "mlir/IR/BuiltinOps.h"
 
 #include <functional>
+#include <map>
 
 namespace pagoda::conformance {
 
@@ -38,15 +39,18 @@ public:
   llvm::Error run(const Case &c, CaseData &data) override;
 
   Mutation mutation;
-  uint64_t seed = 1;  ///< of the emulator
-  int gridSize = 3;   ///< fewer blocks than items: each takes several
+  uint64_t seed = 1; ///< of the emulator
+  int gridSize = 3;  ///< fewer blocks than items: each takes several
   emulator::Statistics statistics; ///< of the last case
 
 private:
+  /// The kernels for `c`, kept for cases that differ in the batch only.
+  llvm::Expected<const pagoda_library_info *> compiled(const Case &c);
   llvm::Error launch(const pagoda_kernel_info &kernel, const Case &c,
                      const CaseData &data, const ManualPlan &plan);
 
   std::string machine;
+  std::map<std::string, std::unique_ptr<JitLibrary>> libraries;
 };
 
 } // namespace pagoda::conformance

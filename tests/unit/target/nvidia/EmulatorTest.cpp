@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Thread functions written by hand: every primitive against its definition, and every
-// kind of fault. No compiler takes part.
+// Thread functions written by hand: every primitive against its definition, and
+// every kind of fault. No compiler takes part.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,8 +41,8 @@ char *sharedAt(int64_t offset) {
   return static_cast<char *>(pagoda_emu_shared()) + offset;
 }
 
-/// Copies 16 bytes of `source` per thread to shared memory, in the order of threads,
-/// and waits for the own ones.
+/// Copies 16 bytes of `source` per thread to shared memory, in the order of
+/// threads, and waits for the own ones.
 void copyMine(const void *source) {
   int thread = pagoda_emu_thread_id();
   pagoda_emu_copy16(sharedAt(16 * thread),
@@ -83,9 +83,9 @@ TEST(Emulator, ShufflesReachTheLaneAcross) {
     EXPECT_EQ(results[thread], 100 + (thread ^ 5)) << thread;
 }
 
-// Matrix m, row r, column c holds 64 m + 8 r + c. By the PTX ISA a lane gets row
-// lane / 4, columns 2 (lane % 4) and the next one, of each matrix; with .trans of
-// its transpose.
+// Matrix m, row r, column c holds 64 m + 8 r + c. By the PTX ISA a lane gets
+// row lane / 4, columns 2 (lane % 4) and the next one, of each matrix; with
+// .trans of its transpose.
 TEST(Emulator, MatrixLoadsSpreadRowsOverLanes) {
   alignas(16) static uint16_t matrices[4][8][8];
   static uint32_t plain[32][4], transposed[32][4];
@@ -105,10 +105,10 @@ TEST(Emulator, MatrixLoadsSpreadRowsOverLanes) {
     for (int m = 0; m < 4; ++m) {
       uint32_t row = uint32_t(64 * m), r = uint32_t(lane / 4),
                c = uint32_t(2 * (lane % 4));
-      EXPECT_EQ(plain[lane][m],
-                (row + 8 * r + c) | (row + 8 * r + c + 1) << 16);
-      EXPECT_EQ(transposed[lane][m],
-                (row + 8 * c + r) | (row + 8 * (c + 1) + r) << 16);
+      EXPECT_EQ(plain[lane][m], (row + 8 * r + c) | (row + 8 * r + c + 1)
+                                                        << 16);
+      EXPECT_EQ(transposed[lane][m], (row + 8 * c + r) | (row + 8 * (c + 1) + r)
+                                                             << 16);
     }
 }
 
@@ -210,8 +210,8 @@ TEST(Emulator, RoundsToBf16) {
 // Faults
 //===----------------------------------------------------------------------===//
 
-/// Thread t copies chunk t and reads chunk (t + 1) % 32; `steps` says what is in
-/// between.
+/// Thread t copies chunk t and reads chunk (t + 1) % 32; `steps` says what is
+/// in between.
 struct Steps {
   bool wait, barrier;
 };
@@ -286,9 +286,10 @@ TEST(EmulatorFaults, SharedMemoryOutOfBoundsOrMisaligned) {
   };
   Place last{496}, past{512}, before{-16}, odd{8};
   EXPECT_EQ(launch(kernel, &last, 32, 512).fault, "");
-  EXPECT_EQ(launch(kernel, &past, 32, 512).fault,
-            "block 0: cp.async: thread 9 in op 7: 16 bytes at offset 512 of 512 "
-            "bytes of shared memory");
+  EXPECT_EQ(
+      launch(kernel, &past, 32, 512).fault,
+      "block 0: cp.async: thread 9 in op 7: 16 bytes at offset 512 of 512 "
+      "bytes of shared memory");
   EXPECT_THAT(launch(kernel, &before, 32, 512).fault, HasSubstr("offset -16"));
   EXPECT_THAT(launch(kernel, &odd, 32, 512).fault,
               HasSubstr("not a multiple of 16"));
@@ -339,8 +340,8 @@ TEST(EmulatorFaults, GlobalMemoryOutsideOfBuffers) {
   EXPECT_THAT(run(l).fault, HasSubstr("outside of every buffer"));
   address = data, write = 1;
   EXPECT_THAT(run(l).fault, HasSubstr("writes to k, which is read-only"));
-  address = reinterpret_cast<const float *>(
-      reinterpret_cast<const char *>(data) + 2);
+  address =
+      reinterpret_cast<const float *>(reinterpret_cast<const char *>(data) + 2);
   EXPECT_THAT(run(l).fault, HasSubstr("not aligned"));
 }
 
