@@ -22,9 +22,9 @@ LogicalResult pagoda::verifyRegionSignature(Operation *op, Region &region,
   if (region.empty())
     return success();
   if (region.getArgumentTypes() != TypeRange(arguments))
-    return op->emitOpError() << name << " region must take (" << arguments
-                             << "), got (" << region.getArgumentTypes()
-                             << ") (R1)";
+    return op->emitOpError()
+           << name << " region must take (" << arguments << "), got ("
+           << region.getArgumentTypes() << ") (R1)";
   // Runs before the block is known to have a terminator.
   Block &block = region.back();
   auto yield = block.empty() ? YieldOp() : dyn_cast<YieldOp>(block.back());
@@ -35,6 +35,10 @@ LogicalResult pagoda::verifyRegionSignature(Operation *op, Region &region,
            << name << " region must yield (" << results << "), got ("
            << yield.getValues().getTypes() << ") (R2)";
   return success();
+}
+
+SmallVector<Type> pagoda::rangeArguments(MLIRContext *context) {
+  return SmallVector<Type>(3, IntegerType::get(context, 32));
 }
 
 SmallVector<Type> pagoda::maskArguments(MLIRContext *context) {
@@ -100,10 +104,17 @@ LogicalResult AttentionOp::verify() {
     return emitOpError("window needs causal (S4)");
   if (getChunk() && !getCausal())
     return emitOpError("chunk needs causal (S4)");
+  if (getPrefixLens()) {
+    if (!getCausal())
+      return emitOpError("prefix_lens needs causal (S4)");
+    if (failed(ranked(*this, "prefix_lens", getPrefixLens(), 1)))
+      return failure();
+  }
 
   MLIRContext *context = getContext();
   Type i32 = IntegerType::get(context, 32);
-  if (failed(verifyRegionSignature(*this, getKvRange(), "kv_range", {i32, i32},
+  if (failed(verifyRegionSignature(*this, getKvRange(), "kv_range",
+                                   rangeArguments(context),
                                    {i32, i32, i32, i32})) ||
       failed(verifyRegionSignature(*this, getMaskMod(), "mask_mod",
                                    maskArguments(context),
@@ -115,9 +126,8 @@ LogicalResult AttentionOp::verify() {
   if (auto schedules = getSchedules())
     for (Attribute schedule : *schedules)
       if (!isa<ScheduleAttr>(schedule))
-        return emitOpError()
-               << "schedules must hold #pagoda.schedule, got " << schedule
-               << " (S5)";
+        return emitOpError() << "schedules must hold #pagoda.schedule, got "
+                             << schedule << " (S5)";
   return success();
 }
 

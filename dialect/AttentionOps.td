@@ -33,14 +33,15 @@ def Pagoda_AttentionOp : Pagoda_Op<"attention",
 
     Which scores count and how is said by three optional regions:
 
-    - `kv_range (q_lo, q_hi) -> (lo, full_lo, full_hi, hi)`: for the queries at
-      positions q_lo to q_hi (inclusive), keys outside [lo, hi) are seen by
+    - `kv_range (seq, q_lo, q_hi) -> (lo, full_lo, full_hi, hi)`: for the queries
+      of sequence seq at positions q_lo to q_hi (inclusive), keys outside [lo, hi) are seen by
       none of them and keys in [full_lo, full_hi) by all. Tiles outside are
       skipped, tiles inside need no mask.
     - `mask_mod (seq, head, q_pos, kv_pos) -> i1`: whether the query sees the key.
     - `score_mod (score, seq, head, q_pos, kv_pos) -> f32`: the score to use.
 
-    The attributes `causal`, and the operands `window`, `softcap`, `chunk`, `alibi`
+    The attribute `causal`, and the operands `window`, `softcap`, `chunk`, `alibi`,
+    `prefix_lens` (keys at the beginning of a sequence that all its queries see)
     and `sinks` are sugar: `pagoda-expand-features` turns all but `sinks` (which
     add to the sum, not to a score) into regions, and only regions are lowered.
     `features` then records what was expanded (`pagoda_feature` bits), and
@@ -67,6 +68,7 @@ def Pagoda_AttentionOp : Pagoda_Op<"attention",
     Optional<F32>:$softcap,
     Optional<TensorOf<[F32]>>:$alibi,
     Optional<TensorOf<[F32]>>:$sinks,
+    Optional<TensorOf<[I32]>>:$prefix_lens,
     UnitAttr:$causal,
     DefaultValuedAttr<I32Attr, "0">:$features,
     OptionalAttr<ArrayAttr>:$schedules
@@ -81,7 +83,8 @@ def Pagoda_AttentionOp : Pagoda_Op<"attention",
     oilist( `window` `(` $window `)` | `chunk` `(` $chunk `)`
           | `softcap` `(` $softcap `)`
           | `alibi` `(` $alibi `:` type($alibi) `)`
-          | `sinks` `(` $sinks `:` type($sinks) `)` )
+          | `sinks` `(` $sinks `:` type($sinks) `)`
+          | `prefix_lens` `(` $prefix_lens `:` type($prefix_lens) `)` )
     (`kv_range` $kv_range^)? (`mask_mod` $mask_mod^)? (`score_mod` $score_mod^)?
     attr-dict `:` type($q) `,` qualified(type($cache)) `,` type($block_table) `,`
     type($q_starts) `,` type($kv_lens) `->` type($o) `,` type($lse)

@@ -81,8 +81,9 @@ def Pagoda_ScheduleAttr : Pagoda_Attr<"Schedule", "schedule"> {
     - `block_rows` x `block_vectors`: the register block of the inner loops
       (CPU): broadcast rows by vectors.
     - `prefetch`: how many heads ahead rows of V are prefetched, through the block
-      table, while keys are read; heads of the next tile follow those of this one;
-      0 means none (CPU, lanes = head_dim).
+      table; heads of the next tile follow those of this one; 0 means none (CPU).
+    - `pack`: 1 if the values of a tile are copied into scratch memory first, in
+      the order in which the register blocks read them (CPU, lanes = queries).
     - `stages`, `warps`: depth of the KV pipeline, warps per block (GPU).
 
     Example:
@@ -101,6 +102,7 @@ def Pagoda_ScheduleAttr : Pagoda_Attr<"Schedule", "schedule"> {
     DefaultValuedParameter<"int64_t", "1">:$block_rows,
     DefaultValuedParameter<"int64_t", "1">:$block_vectors,
     DefaultValuedParameter<"int64_t", "0">:$prefetch,
+    DefaultValuedParameter<"int64_t", "0">:$pack,
     DefaultValuedParameter<"int64_t", "1">:$stages,
     DefaultValuedParameter<"int64_t", "1">:$warps
   );
@@ -139,7 +141,7 @@ def Pagoda_LanesLayoutAttr : Pagoda_Attr<"LanesLayout", "lanes"> {
     - `rows`: stored transposed, `[head][panel][col][row in panel]`.
     - `cols`: stored as `[head][row][col]`, columns padded to whole vectors.
 
-    Example: `!pagoda.tile<1x96x128xf32, #pagoda.lanes<rows, panel = 24>>`
+    Example: `!pagoda.tile<1x96x128xf32, #pagoda.lanes<"rows", panel = 24>>`
   }];
   let parameters = (ins
     StringRefParameter<"rows or cols">:$dim,
@@ -159,7 +161,7 @@ def Pagoda_FragmentLayoutAttr : Pagoda_Attr<"FragmentLayout", "fragment"> {
     - `acc`: its accumulator, in registers.
     - `row`: one value per row, replicated over the four threads that share it.
 
-    Example: `!pagoda.tile<1x64x64xf32, #pagoda.fragment<acc, warps = 4>>`
+    Example: `!pagoda.tile<1x64x64xf32, #pagoda.fragment<"acc", warps = 4>>`
   }];
   let parameters = (ins
     StringRefParameter<"a, acc or row">:$form,

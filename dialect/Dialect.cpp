@@ -40,8 +40,8 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    LoopOrder order, Lanes lanes, int64_t qTile,
                                    int64_t kvTile, int64_t heads,
                                    int64_t blockRows, int64_t blockVectors,
-                                   int64_t prefetch, int64_t stages,
-                                   int64_t warps) {
+                                   int64_t prefetch, int64_t pack,
+                                   int64_t stages, int64_t warps) {
   auto positive = [&](int64_t value, StringRef field) -> LogicalResult {
     if (value >= 1)
       return success();
@@ -57,6 +57,9 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (prefetch < 0)
     return emitError() << "schedule prefetch must be at least 0, got "
                        << prefetch << " (A1)";
+  if (pack != 0 && pack != 1)
+    return emitError() << "schedule pack must be 0 or 1, got " << pack
+                       << " (A1)";
   return success();
 }
 

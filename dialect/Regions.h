@@ -21,6 +21,9 @@ namespace pagoda {
 /// (seq, head, q_pos, kv_pos), all i32.
 llvm::SmallVector<mlir::Type> maskArguments(mlir::MLIRContext *context);
 
+/// (seq, q_lo, q_hi), all i32.
+llvm::SmallVector<mlir::Type> rangeArguments(mlir::MLIRContext *context);
+
 /// (score : f32, seq, head, q_pos, kv_pos).
 llvm::SmallVector<mlir::Type> scoreArguments(mlir::MLIRContext *context);
 

@@ -65,8 +65,8 @@ template <typename Item>
 static LogicalResult verifyForRegion(Operation *op, Region &body) {
   if (body.getNumArguments() != 1 ||
       !isa<Item>(body.front().getArgument(0).getType()))
-    return op->emitOpError() << "region must take one !pagoda."
-                             << Item::getMnemonic() << " (T4)";
+    return op->emitOpError()
+           << "region must take one !pagoda." << Item::getMnemonic() << " (T4)";
   return success();
 }
 
@@ -120,11 +120,10 @@ ParseResult KvLoopOp::parse(OpAsmParser &parser, OperationState &result) {
 void KvLoopOp::print(OpAsmPrinter &printer) {
   printer << ' ' << getIndex() << " = " << getLo() << " to " << getHi()
           << " step " << getStep() << " carry(";
-  llvm::interleaveComma(llvm::zip(getCarried(), getInits()), printer,
-                        [&](auto pair) {
-                          printer << std::get<0>(pair) << " = "
-                                  << std::get<1>(pair);
-                        });
+  llvm::interleaveComma(
+      llvm::zip(getCarried(), getInits()), printer, [&](auto pair) {
+        printer << std::get<0>(pair) << " = " << std::get<1>(pair);
+      });
   printer << ") : " << getInits().getTypes();
   printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(), {"step"});
   printer << ' ';
@@ -167,9 +166,9 @@ LogicalResult ArgOp::verify() {
     bool isFloat, indexed;
   };
   static const Field fields[] = {
-      {"scale", true, false},  {"softcap", true, false},
-      {"window", false, false}, {"chunk", false, false},
-      {"sinks", true, true},   {"alibi_slopes", true, true},
+      {"scale", true, false},      {"softcap", true, false},
+      {"window", false, false},    {"chunk", false, false},
+      {"sinks", true, true},       {"alibi_slopes", true, true},
       {"prefix_lens", false, true}};
   for (const Field &field : fields) {
     if (getField() != field.name)
@@ -178,9 +177,18 @@ LogicalResult ArgOp::verify() {
       return emitOpError() << "field " << field.name << " is "
                            << (field.isFloat ? "f32" : "i32") << ", got "
                            << getType() << " (T7)";
-    if (bool(getIndex()) != field.indexed)
+    if (getIndices().size() != (field.indexed ? 1 : 0))
       return emitOpError() << "field " << field.name << " takes "
                            << (field.indexed ? "an" : "no") << " index (T7)";
+    return success();
+  }
+  StringRef name = getField();
+  if (unsigned number;
+      name.consume_front("aux.") && !name.getAsInteger(10, number)) {
+    if (getIndices().empty() || getIndices().size() > 4)
+      return emitOpError() << "field " << getField()
+                           << " takes 1 to 4 indices, got "
+                           << getIndices().size() << " (T7)";
     return success();
   }
   return emitOpError() << "unknown argument field '" << getField() << "' (T7)";
@@ -188,7 +196,8 @@ LogicalResult ArgOp::verify() {
 
 LogicalResult KvRangeOp::verifyRegions() {
   Type i32 = IntegerType::get(getContext(), 32);
-  return verifyRegionSignature(*this, getBody(), "kv_range", {i32, i32},
+  return verifyRegionSignature(*this, getBody(), "kv_range",
+                               rangeArguments(getContext()),
                                {i32, i32, i32, i32});
 }
 
@@ -217,7 +226,8 @@ static LogicalResult verifyState(Operation *op, TileType m, TileType l,
 }
 
 // Ops that make a state print `: row tile type, accumulator tile type`.
-static ParseResult parseStateTypes(OpAsmParser &parser, OperationState &result) {
+static ParseResult parseStateTypes(OpAsmParser &parser,
+                                   OperationState &result) {
   Type row, acc;
   if (parser.parseOptionalAttrDict(result.attributes) || parser.parseColon() ||
       parser.parseType(row) || parser.parseComma() || parser.parseType(acc))
@@ -242,8 +252,8 @@ static ParseResult parseStateOp(OpAsmParser &parser, OperationState &result) {
 }
 
 static void printStateOp(OpAsmPrinter &printer, Operation *op) {
-  printer << ' ' << op->getOperand(0) << ", " << op->getOperand(1)
-          << " factor " << op->getOperand(2);
+  printer << ' ' << op->getOperand(0) << ", " << op->getOperand(1) << " factor "
+          << op->getOperand(2);
   printer.printOptionalAttrDict(op->getAttrs());
   printer << " : " << op->getResult(0).getType() << ", "
           << op->getResult(2).getType();
@@ -253,9 +263,7 @@ ParseResult StateInitOp::parse(OpAsmParser &parser, OperationState &result) {
   return parseStateOp<ItemType>(parser, result);
 }
 
-void StateInitOp::print(OpAsmPrinter &printer) {
-  printStateOp(printer, *this);
-}
+void StateInitOp::print(OpAsmPrinter &printer) { printStateOp(printer, *this); }
 
 LogicalResult StateInitOp::verify() {
   return verifyState(*this, getM().getType(), getL().getType(),
@@ -292,10 +300,9 @@ LogicalResult QkOp::verify() {
 static LogicalResult verifyScoreOp(Operation *op, TileType s, TileType result,
                                    CoordsType coords) {
   if (coords.getHeads() != s.getHeads() || coords.getRows() != s.getRows())
-    return op->emitOpError()
-           << "coords must be " << s.getHeads() << "x" << s.getRows()
-           << ", got " << coords.getHeads() << "x" << coords.getRows()
-           << " (T10)";
+    return op->emitOpError() << "coords must be " << s.getHeads() << "x"
+                             << s.getRows() << ", got " << coords.getHeads()
+                             << "x" << coords.getRows() << " (T10)";
   return expectTile(op, "result", result, s.getHeads(), s.getRows(),
                     s.getCols());
 }

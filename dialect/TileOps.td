@@ -115,14 +115,16 @@ def Pagoda_ArgOp : Pagoda_Op<"arg", [Pure]> {
   let description = [{
     `field` is the name in kernel_abi.h: `scale`, `softcap`, `window`, `chunk`; or,
     with an index, `alibi_slopes`, `sinks` (by query head), `prefix_lens` (by
-    sequence).
+    sequence). `aux.N` is an element of auxiliary tensor N, with one index per
+    dimension; an index outside of the tensor is moved to its edge.
 
     Example: `%w = pagoda.arg %a "window" : i32`,
-    `%s = pagoda.arg %a "alibi_slopes"[%head] : f32`
+    `%s = pagoda.arg %a "alibi_slopes"[%head] : f32`,
+    `%t = pagoda.arg %a "aux.0"[%i, %j] : i32`
   }];
-  let arguments = (ins Pagoda_ArgsType:$args, StrAttr:$field, Optional<I32>:$index);
+  let arguments = (ins Pagoda_ArgsType:$args, StrAttr:$field, Variadic<I32>:$indices);
   let results = (outs AnyTypeOf<[I32, F32]>:$result);
-  let assemblyFormat = "$args $field (`[` $index^ `]`)? attr-dict `:` type($result)";
+  let assemblyFormat = "$args $field (`[` $indices^ `]`)? attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
 
@@ -152,8 +154,8 @@ def Pagoda_KvRangeOp : Pagoda_Op<"kv_range",
     [SingleBlockImplicitTerminator<"YieldOp">]> {
   let summary = "The keys that an item visits, in three runs of whole tiles";
   let description = [{
-    The region gives, for the queries at positions q_lo to q_hi (the first and
-    last of the item), `(lo, full_lo, full_hi, hi)` as in `pagoda.attention`; an
+    The region gives, for the queries of sequence seq at positions q_lo to q_hi
+    (the first and last of the item), `(lo, full_lo, full_hi, hi)` as in `pagoda.attention`; an
     empty region means that every query sees every key. The results are clipped
     to the item's own keys and rounded outward (lo) and inward (the full run) to
     multiples of `step` counted from the item's first key:
@@ -164,7 +166,7 @@ def Pagoda_KvRangeOp : Pagoda_Op<"kv_range",
 
     ```mlir
     %begin, %full_begin, %full_end, %end = pagoda.kv_range %w, %c step 64 {
-    ^bb0(%q_lo: i32, %q_hi: i32):
+    ^bb0(%seq: i32, %q_lo: i32, %q_hi: i32):
       ...
       pagoda.yield %lo, %flo, %fhi, %hi : i32, i32, i32, i32
     } : !pagoda.coords<1x96>

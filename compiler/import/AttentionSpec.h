@@ -50,6 +50,7 @@ struct AttentionSpec {
   std::optional<int64_t> window; ///< keys a query sees, itself included
   std::optional<int64_t> chunk;  ///< positions per chunk (chunked attention)
   std::optional<double> softcap; ///< score = c * tanh(score / c)
+  bool prefixLm = false;         ///< the first keys are seen by all queries
   bool sinks = false;            ///< one learned logit per query head
   std::vector<float> alibiSlopes; ///< one per query head; empty: no ALiBi
 

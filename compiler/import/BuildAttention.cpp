@@ -47,8 +47,7 @@ void pagoda::buildAttention(ModuleOp module, const AttentionSpec &spec,
   constexpr int64_t dynamic = ShapedType::kDynamic;
   Type i32 = b.getI32Type(), f32 = b.getF32Type();
   Type element = elementType(context, spec.qType);
-  Type q =
-      RankedTensorType::get({dynamic, spec.qHeads, spec.headDim}, element);
+  Type q = RankedTensorType::get({dynamic, spec.qHeads, spec.headDim}, element);
   Type o =
       RankedTensorType::get({dynamic, spec.qHeads, spec.vHeadDim}, element);
   Type lse = RankedTensorType::get({dynamic, spec.qHeads}, f32);
@@ -79,9 +78,10 @@ void pagoda::buildAttention(ModuleOp module, const AttentionSpec &spec,
   int softcap = optional(spec.softcap.has_value(), f32, "softcap");
   int alibi = optional(!spec.alibiSlopes.empty(), perHead, "alibi_slopes");
   int sinks = optional(spec.sinks, perHead, "sinks");
+  int prefix = optional(spec.prefixLm, lengths, "prefix_lens");
 
-  auto function = func::FuncOp::create(
-      b, name, b.getFunctionType(arguments, {o, lse}));
+  auto function =
+      func::FuncOp::create(b, name, b.getFunctionType(arguments, {o, lse}));
   for (auto [index, field] : llvm::enumerate(fields))
     if (!field.empty())
       function.setArgAttr(index, "pagoda.arg", b.getStringAttr(field));
@@ -93,7 +93,8 @@ void pagoda::buildAttention(ModuleOp module, const AttentionSpec &spec,
   auto attention = AttentionOp::create(
       b, TypeRange{o, lse}, argument(0), argument(1), argument(2), argument(3),
       argument(4), argument(5), argument(window), argument(chunk),
-      argument(softcap), argument(alibi), argument(sinks), spec.causal,
+      argument(softcap), argument(alibi), argument(sinks), argument(prefix),
+      spec.causal,
       /*features=*/0, /*schedules=*/ArrayAttr());
   func::ReturnOp::create(b, attention.getResults());
 }

@@ -61,6 +61,14 @@ struct Expander {
     return arith::MulIOp::create(b, index, op.getChunk());
   }
 
+  /// How many keys of sequence `seq` all of its queries see; null: none do.
+  Value prefixOf(Value seq) {
+    if (!op.getPrefixLens())
+      return Value();
+    Value index = arith::IndexCastOp::create(b, b.getIndexType(), seq);
+    return tensor::ExtractOp::create(b, op.getPrefixLens(), index);
+  }
+
   /// First key that a query at `position` may see; `lo` where that is no bound.
   Value firstVisible(Value position, Value lo) {
     if (op.getWindow()) {
@@ -74,10 +82,10 @@ struct Expander {
   }
 
   void expandRange(bool userMask) {
-    Type i32 = b.getI32Type();
     Region &region = op.getKvRange();
-    SmallVector<Value> range = reopen(b, region, {i32, i32});
-    Value qLo = region.getArgument(0), qHi = region.getArgument(1);
+    SmallVector<Value> range =
+        reopen(b, region, rangeArguments(b.getContext()));
+    Value qLo = region.getArgument(1), qHi = region.getArgument(2);
     if (range.empty()) {
       // Without a range of its own, a user's mask may hide any key: no tile is
       // known to be seen by all.
@@ -92,11 +100,15 @@ struct Expander {
       range[1] = firstVisible(qHi, sameLo ? lo : range[1]);
     }
     if (op.getCausal()) {
-      Value one = constant(1);
-      range[2] = arith::MinSIOp::create(b, range[2],
-                                        arith::AddIOp::create(b, qLo, one));
-      range[3] = arith::MinSIOp::create(b, range[3],
-                                        arith::AddIOp::create(b, qHi, one));
+      Value prefix = prefixOf(region.getArgument(0));
+      auto upTo = [&](Value bound, Value position) -> Value {
+        Value end = arith::AddIOp::create(b, position, constant(1));
+        if (prefix)
+          end = arith::MaxSIOp::create(b, end, prefix);
+        return arith::MinSIOp::create(b, bound, end);
+      };
+      range[2] = upTo(range[2], qLo);
+      range[3] = upTo(range[3], qHi);
     }
     YieldOp::create(b, range);
   }
@@ -111,8 +123,16 @@ struct Expander {
       else
         seen[0] = arith::AndIOp::create(b, seen[0], more);
     };
-    if (op.getCausal())
-      both(arith::CmpIOp::create(b, arith::CmpIPredicate::sle, kvPos, qPos));
+    if (op.getCausal()) {
+      Value visible =
+          arith::CmpIOp::create(b, arith::CmpIPredicate::sle, kvPos, qPos);
+      if (Value prefix = prefixOf(region.getArgument(0))) {
+        Value within =
+            arith::CmpIOp::create(b, arith::CmpIPredicate::slt, kvPos, prefix);
+        visible = arith::OrIOp::create(b, visible, within);
+      }
+      both(visible);
+    }
     if (op.getWindow()) {
       Value distance = arith::SubIOp::create(b, qPos, kvPos);
       both(arith::CmpIOp::create(b, arith::CmpIPredicate::slt, distance,
@@ -159,6 +179,7 @@ struct Expander {
     add(bool(op.getSoftcap()), PAGODA_FEATURE_SOFTCAP);
     add(bool(op.getAlibi()), PAGODA_FEATURE_ALIBI);
     add(bool(op.getSinks()), PAGODA_FEATURE_SINKS);
+    add(bool(op.getPrefixLens()), PAGODA_FEATURE_PREFIX_LM);
     add(custom, PAGODA_FEATURE_CUSTOM);
     return bits;
   }
@@ -180,6 +201,7 @@ struct Expander {
     op.getChunkMutable().clear();
     op.getSoftcapMutable().clear();
     op.getAlibiMutable().clear();
+    op.getPrefixLensMutable().clear();
   }
 };
 

@@ -52,18 +52,18 @@ constexpr int64_t KiB = 1024, MiB = 1024 * 1024;
 struct NamedCpu {
   StringRef name, triple, cpu, extra;
   uint64_t features;
-  int64_t l1, l2, l3;
+  int64_t l1, l1Ways, l2, l3;
 };
 constexpr NamedCpu namedCpus[] = {
     {"x86-64-v3", "x86_64-unknown-linux-gnu", "x86-64-v3", "", avx2, 32 * KiB,
-     512 * KiB, 16 * MiB},
+     8, 512 * KiB, 16 * MiB},
     // LLVM's x86-64-v4 is tuned for 256-bit vectors; our kernels ask for 512.
     {"x86-64-v4", "x86_64-unknown-linux-gnu", "x86-64-v4", "-prefer-256-bit",
-     avx512, 32 * KiB, 1 * MiB, 32 * MiB},
+     avx512, 48 * KiB, 12, 1 * MiB, 32 * MiB},
     {"avx512-bf16", "x86_64-unknown-linux-gnu", "x86-64-v4", "-prefer-256-bit",
-     avx512 | PAGODA_CPU_AVX512_BF16, 32 * KiB, 1 * MiB, 32 * MiB},
+     avx512 | PAGODA_CPU_AVX512_BF16, 48 * KiB, 12, 1 * MiB, 32 * MiB},
     {"neon", "aarch64-unknown-linux-gnu", "generic", "", PAGODA_CPU_NEON,
-     64 * KiB, 1 * MiB, 32 * MiB}};
+     64 * KiB, 4, 1 * MiB, 32 * MiB}};
 
 /// An NVIDIA chip: shared memory that one block may use, from the table of
 /// compute capabilities in the CUDA programming guide, and the PTX version that
@@ -126,6 +126,17 @@ static int64_t cacheBytes(int cpu, int level) {
 #endif
 }
 
+/// Lines in a set of the first data cache of processor `cpu`; 0 if the system
+/// does not say.
+static int64_t waysOfL1(int cpu) {
+  int64_t ways = 0;
+  // Linux lists the first-level data cache first.
+  std::string text =
+      firstLine("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
+                "/cache/index0/ways_of_associativity");
+  return StringRef(text).getAsInteger(10, ways) ? 0 : ways;
+}
+
 Machine Machine::host() {
   Machine machine;
   machine.name = "host";
@@ -158,6 +169,8 @@ Machine Machine::host() {
                               {3, &machine.l3Bytes}})
     if (int64_t found = cacheBytes(first, level))
       *bytes = found;
+  if (int64_t ways = waysOfL1(first))
+    machine.l1Ways = ways;
   return machine;
 }
 
@@ -176,6 +189,7 @@ static Machine fromTable(const NamedCpu &entry) {
   machine.features = join(features, ",");
   setVectors(machine);
   machine.l1Bytes = entry.l1;
+  machine.l1Ways = entry.l1Ways;
   machine.l2Bytes = entry.l2;
   machine.l3Bytes = entry.l3;
   return machine;

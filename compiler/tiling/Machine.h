@@ -39,6 +39,7 @@ struct Machine {
   int64_t vectorRegisters = 16;
   uint64_t cpuFeatures = 0; ///< pagoda_cpu_feature bits that kernels may use
   int64_t l1Bytes = 32 << 10;
+  int64_t l1Ways = 8; ///< lines of a set
   int64_t l2Bytes = 512 << 10;
   int64_t l3Bytes = 16 << 20;
   int64_t cores = 1;

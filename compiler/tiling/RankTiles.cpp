@@ -40,14 +40,17 @@ static void addQueries(std::vector<Schedule> &space, const Machine &machine,
     int64_t most =
         variant == Variant::Decode ? least : std::max(least, mostRows);
     for (int64_t qTile = least; qTile <= most; qTile += panel)
-      for (int64_t kvTile : keys) {
-        Schedule s;
-        s.qTile = qTile;
-        s.kvTile = kvTile;
-        s.blockRows = rows;
-        s.blockVectors = vectors;
-        space.push_back(s);
-      }
+      for (int64_t kvTile : keys)
+        for (int64_t pack : {0, 1}) {
+          Schedule s;
+          s.qTile = qTile;
+          s.kvTile = kvTile;
+          s.blockRows = rows;
+          s.blockVectors = vectors;
+          s.prefetch = 1;
+          s.pack = pack;
+          space.push_back(s);
+        }
   }
 }
 
@@ -123,7 +126,7 @@ std::vector<TileCandidate> pagoda::rankTiles(const Machine &machine,
   // Of equal ones: more heads (longer walks), then smaller tiles (more items).
   auto key = [](double cost, const Schedule &s) {
     return std::tuple(std::llround(cost * 1e6), -s.heads, s.qTile, s.kvTile,
-                      -s.blockRows, -s.blockVectors, s.stages);
+                      -s.blockRows, -s.blockVectors, s.stages, s.pack);
   };
   using Keyed = std::pair<decltype(key(0, Schedule())), Schedule>;
   std::vector<Keyed> legal;
@@ -154,6 +157,9 @@ Expected<TileCandidate> pagoda::selectTile(const Machine &machine,
                           : ranked.front().schedule;
   if (Error error = applyOverrides(schedule, machine, variant, overrides))
     return error;
+  // Values across lanes are never walked by columns.
+  if (schedule.lanes == Schedule::Lanes::HeadDim)
+    schedule.pack = 0;
   if (Error error = checkSchedule(schedule, machine, spec))
     return error;
   return evaluate(schedule, machine, spec);

@@ -42,6 +42,7 @@ constexpr Field fields[] = {
     {"block_rows", &Schedule::blockRows, 1, true, false},
     {"block_vectors", &Schedule::blockVectors, 1, true, false},
     {"prefetch", &Schedule::prefetch, 0, true, false},
+    {"pack", &Schedule::pack, 0, true, false},
     {"stages", &Schedule::stages, 1, false, true},
     {"warps", &Schedule::warps, 1, false, true}};
 
@@ -137,6 +138,9 @@ static Error checkFields(const Schedule &schedule, const Machine &machine) {
       return createStringError(
           "schedule " + field.key + " must be between " + Twine(field.least) +
           " and " + Twine(largestValue) + ", got " + Twine(value) + " (M1)");
+    if (field.key == "pack" && value > 1)
+      return createStringError("schedule pack must be 0 or 1, got " +
+                               Twine(value) + " (M1)");
     if (!field.readBy(machine.kind) && value != unread)
       return createStringError("schedule " + field.key + " is not read by a " +
                                ::nameOf(machine.kind) + " target, expected " +

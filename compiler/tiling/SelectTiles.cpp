@@ -29,7 +29,7 @@ static_assert(int(Schedule::Order::SplitKv) == int(LoopOrder::split_kv) &&
 ScheduleAttr pagoda::toAttr(MLIRContext *context, const Schedule &s) {
   return ScheduleAttr::get(context, LoopOrder(s.order), Lanes(s.lanes), s.qTile,
                            s.kvTile, s.heads, s.blockRows, s.blockVectors,
-                           s.prefetch, s.stages, s.warps);
+                           s.prefetch, s.pack, s.stages, s.warps);
 }
 
 Schedule pagoda::fromAttr(ScheduleAttr attr) {
@@ -41,6 +41,7 @@ Schedule pagoda::fromAttr(ScheduleAttr attr) {
           attr.getBlockRows(),
           attr.getBlockVectors(),
           attr.getPrefetch(),
+          attr.getPack(),
           attr.getStages(),
           attr.getWarps()};
 }
@@ -82,8 +83,8 @@ FailureOr<AttentionSpec> pagoda::specOf(AttentionOp op) {
   spec.kvType = *kvType;
   // All that causal means to the formula is that rows differ in what they see;
   // once features are expanded, regions say so.
-  spec.causal = op.getCausal() || !op.getKvRange().empty() ||
-                !op.getMaskMod().empty();
+  spec.causal =
+      op.getCausal() || !op.getKvRange().empty() || !op.getMaskMod().empty();
   return spec;
 }
 

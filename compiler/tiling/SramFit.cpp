@@ -22,6 +22,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 using namespace llvm;
 using namespace pagoda;
@@ -31,13 +32,19 @@ namespace {
 constexpr int64_t f32Bytes = 4;
 
 // Shares of a cache that tiles may take: the rest is for streams and tables.
-constexpr double l1Share = 0.625, l2Share = 0.75;
+constexpr double l1Share = 0.7, l2Share = 0.9;
 // Sequence length at which work beyond the diagonal is judged.
 constexpr double referenceLength = 2048;
 // Updating the state costs each KV tile as much as this many keys.
-constexpr double stateKeys = 1, stateKeysDecode = 0.5, stateKeysNvidia = 2;
+constexpr double stateKeys = 2.5, stateKeysDecode = 0.5, stateKeysNvidia = 2;
 // Bytes per cycle at which K and V come from beyond L2.
 constexpr double streamBytesPerCycle = 4;
+// Copying the values of a tile, in time of one panel; walking them where they
+// lie if they fall into too few sets of L1; ways that P and O need of a set.
+constexpr double packPanels = 0.5, conflicts = 0.15;
+constexpr int64_t waysOfOthers = 3;
+// Values that come when they are needed, not before.
+constexpr double lateValues = 0.05;
 // A panel that does not stay in L1, for each time the share that it takes.
 constexpr double l1Miss = 0.02;
 // Being over the L2 share by as much as the share.
@@ -190,9 +197,19 @@ public:
 // The three countings
 //===----------------------------------------------------------------------===//
 
+/// Rows of `stride` bytes lie this many lines apart in the sets of L1 before
+/// they come back to the first: a tile of `keys` rows puts keys / that many
+/// lines into one set.
+static int64_t linesPerSet(int64_t keys, int64_t stride,
+                           const Machine &machine) {
+  int64_t span = std::max<int64_t>(1, machine.l1Bytes / machine.l1Ways);
+  int64_t rows = span / std::gcd(stride, span);
+  return int64_t(divideCeil(keys, rows));
+}
+
 /// Lanes are queries. Scratch per item: Q^T [panels][head_dim][panel], O^T
-/// [panels][v_head_dim][panel], m, l and alpha per row, S^T [kv_tile][panel]; K
-/// and V stay in the cache.
+/// [panels][v_head_dim][panel], m, l and alpha per row, S^T [kv_tile][panel]; V
+/// if it is packed.
 static TileCandidate evaluateQueries(const Schedule &s, const Machine &machine,
                                      const AttentionSpec &spec, bool explain) {
   Account a(s, spec, explain);
@@ -207,7 +224,11 @@ static TileCandidate evaluateQueries(const Schedule &s, const Machine &machine,
   a.l1({{"Q^T or O^T panel", dim * panel * f32Bytes},
         {"S^T panel", s.kvTile * panel * f32Bytes}},
        machine);
-  a.l2({{"K and V tile", s.kvTile * a.kvBytes()},
+  int64_t vTile = s.kvTile * spec.vHeadDim;
+  int64_t element = byteSize(spec.kvType);
+  a.l2({{"K tile", s.kvTile * spec.headDim * element},
+        {"V tile", vTile * (s.pack ? f32Bytes : element)},
+        {"next V tile", s.prefetch * vTile * element},
         {"Q^T and O^T", rows * a.rowBytes()},
         {"S^T panel", s.kvTile * panel * f32Bytes},
         {"m, l, alpha", 3 * rows * f32Bytes}},
@@ -229,6 +250,20 @@ static TileCandidate evaluateQueries(const Schedule &s, const Machine &machine,
           {"q_tile", double(s.qTile)}},
          2.0 * double(lanes * byteSize(spec.kvType)) /
              (streamBytesPerCycle * double(s.qTile)));
+  int64_t panels = rows / panel;
+  if (s.pack) {
+    a.cost("copy of V", "0.5 / panels", {{"panels", double(panels)}},
+           packPanels / double(panels));
+  } else {
+    int64_t heads = spec.layout == KvLayout::NHD ? spec.kvHeads : 1;
+    int64_t stride = heads * spec.vHeadDim * element;
+    int64_t lines = linesPerSet(s.kvTile, stride, machine);
+    a.cost("values in too few sets of L1", "0.15 if lines > ways - 3",
+           {{"lines", double(lines)}, {"ways", double(machine.l1Ways)}},
+           lines > machine.l1Ways - waysOfOthers ? conflicts : 0);
+  }
+  a.cost("values that come late", "0.05 if nothing is prefetched",
+         {{"prefetch", double(s.prefetch)}}, s.prefetch ? 0 : lateValues);
   a.stateUpdate(stateKeys);
   // A panel stops at the keys that its last row sees.
   a.beyondDiagonal(std::max<int64_t>(1, panel / spec.group()), s.blockRows);
@@ -292,8 +327,8 @@ static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
          {{"padding", padding}, {"block_rows", double(s.blockRows)}},
          0.05 * (padding / double(s.blockRows) + padding - 1));
   // Two vectors of keys per step, with one prefetch each, keep loads and
-  // prefetches evenly mixed: on AVX2 72% of the bandwidth, where 4 vectors reach
-  // 55% and 1 reaches 64% (bench/results/cpu.md).
+  // prefetches evenly mixed: on AVX2 72% of the bandwidth, where 4 vectors
+  // reach 55% and 1 reaches 64% (bench/results/cpu.md).
   a.cost("mixed loads and prefetches", "0.1 * |log2(block_vectors) - 1|",
          {{"block_vectors", double(s.blockVectors)}},
          0.1 * std::abs(std::log2(double(s.blockVectors)) - 1));

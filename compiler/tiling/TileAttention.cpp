@@ -64,22 +64,26 @@ struct Tiler {
     // Elements of a captured tensor: read where the region reads them.
     WalkResult result = target.walk([&](tensor::ExtractOp extract) {
       std::optional<StringRef> field = fieldOf(extract.getTensor());
-      auto cast =
-          extract.getIndices().size() == 1
-              ? extract.getIndices()[0].getDefiningOp<arith::IndexCastOp>()
-              : arith::IndexCastOp();
-      if (!field || !cast) {
+      b.setInsertionPoint(extract);
+      SmallVector<Value> indices;
+      for (Value index : extract.getIndices())
+        indices.push_back(asI32(index));
+      if (!field || llvm::is_contained(indices, Value())) {
         extract.emitError("a region may read only tensors that are function "
-                          "arguments with pagoda.arg, by an i32 cast to index");
+                          "arguments with pagoda.arg, by constants and by i32 "
+                          "cast to index");
         return WalkResult::interrupt();
       }
-      b.setInsertionPoint(extract);
-      Value value =
-          ArgOp::create(b, extract.getType(), args, *field, cast.getIn());
+      Value value = ArgOp::create(b, extract.getType(), args, *field, indices);
+      SmallVector<Operation *> casts;
+      for (Value index : extract.getIndices())
+        casts.push_back(index.getDefiningOp());
       extract.replaceAllUsesWith(value);
       extract.erase();
-      if (cast->use_empty())
-        cast.erase();
+      for (Operation *cast :
+           llvm::SetVector<Operation *>(casts.begin(), casts.end()))
+        if (cast->use_empty())
+          cast->erase();
       return WalkResult::advance();
     });
     if (result.wasInterrupted())
@@ -97,10 +101,22 @@ struct Tiler {
         return op.emitError("a region may capture only function arguments with "
                             "pagoda.arg");
       b.setInsertionPointAfterValue(args);
-      Value scalar = ArgOp::create(b, value.getType(), args, *field, Value());
+      Value scalar =
+          ArgOp::create(b, value.getType(), args, *field, ValueRange());
       replaceAllUsesInRegionWith(value, scalar, target);
     }
     return success();
+  }
+
+  /// An index as the i32 it was made from; null if it was made otherwise.
+  Value asI32(Value index) {
+    if (auto cast = index.getDefiningOp<arith::IndexCastOp>())
+      return cast.getIn().getType().isInteger(32) ? cast.getIn() : Value();
+    APInt value;
+    if (matchPattern(index, m_ConstantInt(&value)))
+      return arith::ConstantOp::create(
+          b, b.getI32IntegerAttr(int32_t(value.getSExtValue())));
+    return Value();
   }
 
   /// The field of the argument struct that a function argument stands for: its
@@ -120,7 +136,7 @@ struct Tiler {
     Value base = arith::ConstantOp::create(b, b.getF32FloatAttr(log2e));
     if (!op.getScoreMod().empty())
       return base;
-    Value scale = ArgOp::create(b, b.getF32Type(), args, "scale", Value());
+    Value scale = ArgOp::create(b, b.getF32Type(), args, "scale", ValueRange());
     return arith::MulFOp::create(b, scale, base);
   }
 
@@ -173,7 +189,7 @@ FailureOr<KvLoopOp> Tiler::buildLoop(ScheduleAttr schedule, Value args,
     {
       OpBuilder::InsertionGuard top(b);
       b.setInsertionPointAfterValue(args);
-      scale = ArgOp::create(b, b.getF32Type(), args, "scale", Value());
+      scale = ArgOp::create(b, b.getF32Type(), args, "scale", ValueRange());
     }
     auto map = MapScoresOp::create(b, sType, s, coords, j, scale);
     if (failed(copyRegion(op.getScoreMod(), map.getBody(), args)))
@@ -213,8 +229,7 @@ LogicalResult Tiler::buildAttention(ScheduleAttr schedule,
   if (failed(copyRegion(op.getKvRange(), range.getBody(), args)))
     return failure();
   TileType row = tile(heads, rows, 1), acc = tile(heads, rows, cache.getVDim());
-  auto init =
-      StateInitOp::create(b, row, row, acc, args, item, exponent,
+  auto init = StateInitOp::create(b, row, row, acc, args, item, exponent,
                                   bool(op.getSinks()));
 
   // A head of masked tiles is there only if some query may start later than
@@ -249,7 +264,7 @@ void Tiler::buildMerge() {
   auto schedule = ScheduleAttr::get(
       b.getContext(), LoopOrder::split_kv, Lanes::head_dim, group,
       /*kv_tile=*/1, heads, /*block_rows=*/1, /*block_vectors=*/4,
-      /*prefetch=*/0, /*stages=*/1, /*warps=*/1);
+      /*prefetch=*/0, /*pack=*/0, /*stages=*/1, /*warps=*/1);
   KernelOp kernel = createKernel("merge", Role::merge, schedule);
   Value args = kernel.getArgs();
   Value exponent = factor(args);
@@ -299,9 +314,10 @@ LogicalResult pagoda::tileAttention(ModuleOp module, const Machine &machine) {
 
 TargetAttr pagoda::targetOf(MLIRContext *context, const Machine &machine) {
   bool cpu = machine.kind == TargetKind::Cpu;
-  return TargetAttr::get(
-      context, cpu ? "cpu" : "nvidia", machine.name, cpu ? machine.vectorBits : 0,
-      cpu ? machine.vectorRegisters : 0, int64_t(machine.cpuFeatures));
+  return TargetAttr::get(context, cpu ? "cpu" : "nvidia", machine.name,
+                         cpu ? machine.vectorBits : 0,
+                         cpu ? machine.vectorRegisters : 0,
+                         int64_t(machine.cpuFeatures));
 }
 
 namespace pagoda {

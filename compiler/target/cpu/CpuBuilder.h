@@ -137,6 +137,13 @@ public:
     mlir::LLVM::StoreOp::create(*this, value, pointer, alignment);
   }
 
+  /// Fetches the line at `pointer` for reading, into the first-level cache
+  /// (locality 3) or the second (2).
+  void prefetch(Value pointer, int32_t locality) {
+    mlir::LLVM::Prefetch::create(*this, pointer, /*rw=*/0, locality,
+                                 /*cache=*/1);
+  }
+
   /// for (i = lo; i < hi; i += step) carrying `inits`; returns the results.
   Values forLoop(Value lo, Value hi, int64_t step, ValueRange inits,
                  llvm::function_ref<Values(Value, ValueRange)> body) {

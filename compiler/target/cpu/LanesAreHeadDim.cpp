@@ -296,8 +296,7 @@ void LanesAreHeadDim::qkKeys(const KvRows &rows, const Panel &panel, Value key,
 
 void LanesAreHeadDim::prefetch(Value pointer, int64_t bytes) {
   for (int64_t byte = 0; byte < bytes; byte += 64)
-    LLVM::Prefetch::create(b, b.at(pointer, byte), /*rw=*/0, /*hint=*/3,
-                           /*cache=*/1);
+    b.prefetch(b.at(pointer, byte), /*locality=*/3);
 }
 
 void LanesAreHeadDim::qk(QkOp op, const Panel &panel) {

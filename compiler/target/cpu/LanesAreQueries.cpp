@@ -5,110 +5,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// For prefill. A panel is block_vectors vectors of packed query rows. Q and O
-// are kept transposed, [dim][row]; scores are [key][row]. Then
-//
-//   S^T = K Q^T       one key element, broadcast from the cache, meets a vector
-//   of Q softmax           elementwise across vectors: no reductions over lanes
-//   O^T += V^T P^T    one value element, broadcast, meets a vector of P
-//
-// Both products keep block_rows x block_vectors accumulators in registers. Keys
-// and values are read straight from the cache: nothing is packed or copied.
+// Everything but the two products: loading and transposing Q, the state, score
+// and mask regions, softmax, storing O. LanesAreQueries.h says how tiles lie.
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/target/cpu/TileEmitter.h"
+#include "compiler/target/cpu/LanesAreQueries.h"
 
 #include <limits>
 
 using namespace mlir;
 using namespace pagoda;
-
-namespace {
-
-class LanesAreQueries final : public TileEmitter {
-public:
-  LanesAreQueries(KernelContext &context) : TileEmitter(context) {
-    int64_t heads = c.schedule.getHeads(), rows = panels() * panelRows();
-    q = c.slots.reserve(heads * rows * kDim() * 4);
-    o = c.slots.reserve(heads * rows * vDim() * 4);
-    m = c.slots.reserve(heads * rows * 4);
-    l = c.slots.reserve(heads * rows * 4);
-    alpha = c.slots.reserve(heads * rows * 4);
-    s = c.slots.reserve(c.kvTile() * panelRows() * 4);
-    targets = c.slots.reserve(panelRows() * 8);
-    scales = c.slots.reserve(panelRows() * 4);
-    nowhere = c.slots.reserve(vDim() * 4);
-  }
-
-  int64_t panelRows() const override { return vectors() * c.lanes; }
-  void loadQ(const Panel &panel) override;
-  void initState(StateInitOp op, const Panel &panel) override;
-  void qk(QkOp op, const Panel &panel) override;
-  void mapScores(MapScoresOp op, const Panel &panel) override;
-  void maskScores(MaskScoresOp op, const Panel &panel) override;
-  void softmaxStep(SoftmaxStepOp op, const Panel &panel) override;
-  void pv(PvOp op, const Panel &panel) override;
-  void store(StoreOp op, const Panel &panel) override;
-  void mergePartials(MergePartialsOp op, const Panel &) override {
-    llvm_unreachable("merges are scheduled with head dim across lanes");
-  }
-
-private:
-  int64_t vectors() const { return c.schedule.getBlockVectors(); }
-  int64_t kDim() const { return c.cache.getKDim(); }
-  int64_t vDim() const { return c.cache.getVDim(); }
-  int64_t vectorBytes() const { return c.lanes * 4; }
-  int64_t rowBytes() const { return panelRows() * 4; } ///< of one dim or key
-
-  /// Start of this panel's part of a tile with `cols` columns.
-  Value panelOf(int64_t slot, int64_t cols, const Panel &panel) {
-    Value index = b.add(b.mul(panel.head, panels()), panel.index);
-    return b.at(c.slot(slot), b.mul(index, cols * rowBytes()));
-  }
-  /// Vector n of the row of vectors at `row`.
-  Value loadRow(Value row, int64_t n) {
-    return b.load(b.vectorType(c.lanes), b.at(row, n * vectorBytes()),
-                  vectorBytes());
-  }
-  void storeRow(Value value, Value row, int64_t n) {
-    b.store(value, b.at(row, n * vectorBytes()), vectorBytes());
-  }
-  Values splats(float value, int64_t count) {
-    return Values(count, b.splat(b.f32(value), c.lanes));
-  }
-  Value keyCount(const Panel &panel) {
-    return panel.valid ? b.widen(panel.valid) : b.i64(c.kvTile());
-  }
-  Value scoresOf(Value index) {
-    return b.at(c.slot(s), b.mul(index, rowBytes()));
-  }
-  /// Rewrites the panel's scores key by key: `body(key, vector, score)`.
-  void forEachScore(const Panel &panel,
-                    llvm::function_ref<Value(Value, int64_t, Value)> body);
-  /// Vector n of a coordinate array (i32), for this panel's rows.
-  Value coordinates(int64_t slot, const Panel &panel, int64_t n) {
-    Value row = b.at(c.slot(slot), b.mul(panel.index, panelRows() * 4));
-    return b.load(VectorType::get({c.lanes}, b.i32Type()),
-                  b.at(row, n * vectorBytes()), vectorBytes());
-  }
-  Value headsOf(const Panel &panel, int64_t n) {
-    return b.add(coordinates(c.rowHeads, panel, n),
-                 b.splat(headsBefore(panel), c.lanes));
-  }
-  Values transposed(Values rows);
-  void storeRows(const Panel &panel, Type type);
-  void pvColumns(Value p, Value values, Value headOffset, Value accumulator,
-                 Value keys, bool whole, Value column, int64_t count,
-                 ValueRange scale);
-
-  int64_t q, o, m, l, alpha, s; ///< scratch offsets
-  int64_t targets;              ///< where each row of a panel is stored to
-  int64_t scales;               ///< and what it is multiplied by
-  int64_t nowhere;              ///< a row that nobody reads
-};
-
-} // namespace
 
 /// Packed row r of the item is head r % group of token r / group. Rows past the
 /// item's last repeat it: they are computed and never stored.
@@ -200,65 +107,6 @@ void LanesAreQueries::initState(StateInitOp op, const Panel &panel) {
   });
 }
 
-void LanesAreQueries::qk(QkOp op, const Panel &panel) {
-  const KvRows &rows = c.kvRows.find(op.getK())->second;
-  Type type = c.cache.getElt();
-  int64_t block = c.schedule.getBlockRows(), bytes = bytesOf(type);
-  Value queries = panelOf(q, kDim(), panel);
-  Value headOffset = b.mul(panel.head, rows.headStride);
-  c.scores[op.getS()] = {s, panel.valid};
-
-  // Key rows in groups of block_rows; those past the valid count of a last
-  // group point at a row that exists, and what they give is not looked at.
-  b.forLoop(b.i64(0), keyCount(panel), block, [&](Value key) {
-    SmallVector<Value> pointers;
-    for (int64_t r = 0; r < block; ++r) {
-      Value index = b.add(key, r);
-      if (c.kvTile() % block)
-        index = b.min(index, b.i64(c.kvTile() - 1));
-      Value slot = b.at(c.slot(rows.pointers), b.mul(index, 8));
-      pointers.push_back(b.at(b.load(b.pointerType(), slot), headOffset));
-    }
-    auto step = [&](Value d, int64_t ahead, Values sums) {
-      Value row = b.at(b.at(queries, b.mul(d, rowBytes())), ahead * rowBytes());
-      Values vectorsOfQ;
-      for (int64_t n = 0; n < vectors(); ++n)
-        vectorsOfQ.push_back(loadRow(row, n));
-      for (int64_t r = 0; r < block; ++r) {
-        Value element = loadAsF32(
-            type, b.at(b.at(pointers[r], b.mul(d, bytes)), ahead * bytes));
-        Value splat = b.splat(element, c.lanes);
-        for (int64_t n = 0; n < vectors(); ++n) {
-          Value &sum = sums[r * vectors() + n];
-          sum = b.fma(splat, vectorsOfQ[n], sum);
-        }
-      }
-      return sums;
-    };
-    constexpr int64_t unroll = 4;
-    int64_t whole = kDim() / unroll * unroll;
-    Values sums = splats(0, block * vectors());
-    if (whole)
-      sums = b.forLoop(b.i64(0), b.i64(whole), unroll, sums,
-                       [&](Value d, ValueRange carried) {
-                         Values next(carried);
-                         for (int64_t ahead = 0; ahead < unroll; ++ahead)
-                           next = step(d, ahead, next);
-                         return next;
-                       });
-    for (int64_t d = whole; d < kDim(); ++d)
-      sums = step(b.i64(d), 0, sums);
-    for (int64_t r = 0; r < block; ++r) {
-      Value index = b.add(key, r);
-      if (c.kvTile() % block)
-        index = b.min(index, b.i64(c.kvTile() - 1));
-      Value target = scoresOf(index);
-      for (int64_t n = 0; n < vectors(); ++n)
-        storeRow(sums[r * vectors() + n], target, n);
-    }
-  });
-}
-
 void LanesAreQueries::forEachScore(
     const Panel &panel, llvm::function_ref<Value(Value, int64_t, Value)> body) {
   b.forLoop(b.i64(0), keyCount(panel), 1, [&](Value key) {
@@ -343,71 +191,6 @@ void LanesAreQueries::softmaxStep(SoftmaxStepOp op, const Panel &panel) {
                           });
   for (int64_t n = 0; n < vectors(); ++n)
     storeRow(b.fma(loadRow(rowsL, n), decays[n], sums[n]), rowsL, n);
-}
-
-/// Columns `column` to `column + count - 1` of O: one register block.
-void LanesAreQueries::pvColumns(Value p, Value values, Value headOffset,
-                                Value accumulator, Value keys, bool whole,
-                                Value column, int64_t count, ValueRange scale) {
-  Type type = c.cache.getElt();
-  int64_t bytes = bytesOf(type);
-  Value target = b.at(accumulator, b.mul(column, rowBytes()));
-  Value offset = b.add(headOffset, b.mul(column, bytes));
-  auto step = [&](Value key, int64_t ahead, Values next) {
-    Value row = b.at(b.at(p, b.mul(key, rowBytes())), ahead * rowBytes());
-    Values vectorsOfP;
-    for (int64_t n = 0; n < vectors(); ++n)
-      vectorsOfP.push_back(loadRow(row, n));
-    Value slot = b.at(b.at(values, b.mul(key, 8)), ahead * 8);
-    Value pointer = b.at(b.load(b.pointerType(), slot), offset);
-    for (int64_t r = 0; r < count; ++r) {
-      Value splat = b.splat(loadAsF32(type, b.at(pointer, r * bytes)), c.lanes);
-      for (int64_t n = 0; n < vectors(); ++n) {
-        Value &sum = next[r * vectors() + n];
-        sum = b.fma(splat, vectorsOfP[n], sum);
-      }
-    }
-    return next;
-  };
-  // Whole tiles have a known number of keys: several at a time.
-  int64_t unroll = whole && c.kvTile() % 4 == 0 ? 4 : 1;
-  Values sums = b.forLoop(b.i64(0), keys, unroll, splats(0, count * vectors()),
-                          [&](Value key, ValueRange carried) {
-                            Values next(carried);
-                            for (int64_t ahead = 0; ahead < unroll; ++ahead)
-                              next = step(key, ahead, next);
-                            return next;
-                          });
-  for (int64_t r = 0; r < count; ++r)
-    for (int64_t n = 0; n < vectors(); ++n) {
-      Value row = b.at(target, r * rowBytes());
-      Value soFar = loadRow(row, n), tile = sums[r * vectors() + n];
-      storeRow(scale.empty() ? b.addf(soFar, tile)
-                             : b.fma(soFar, scale[n], tile),
-               row, n);
-    }
-}
-
-void LanesAreQueries::pv(PvOp op, const Panel &panel) {
-  const KvRows &rows = c.kvRows.find(op.getV())->second;
-  Value headOffset = b.mul(panel.head, rows.headStride);
-  Value accumulator = panelOf(o, vDim(), panel);
-  Value p = c.slot(s), values = c.slot(rows.pointers);
-  Value keys = keyCount(panel);
-  Values scale;
-  if (c.pendingRescale.contains(op.getO()))
-    for (int64_t n = 0; n < vectors(); ++n)
-      scale.push_back(loadRow(panelOf(alpha, 1, panel), n));
-
-  int64_t block = c.schedule.getBlockRows(), whole = vDim() / block * block;
-  if (whole)
-    b.forLoop(b.i64(0), b.i64(whole), block, [&](Value column) {
-      pvColumns(p, values, headOffset, accumulator, keys, !panel.valid, column,
-                block, scale);
-    });
-  if (whole < vDim())
-    pvColumns(p, values, headOffset, accumulator, keys, !panel.valid,
-              b.i64(whole), vDim() - whole, scale);
 }
 
 /// First where each row goes, then all rows through one transposition. Rows

@@ -36,6 +36,20 @@ Value KernelContext::arg(StringRef field) {
   return value;
 }
 
+Value KernelContext::aux(StringRef name, int64_t offset, Type type) {
+  Value &value = loadedArgs[(name + "+" + Twine(offset)).str()];
+  if (!value) {
+    Value records = arg("aux");
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointAfterValue(records);
+    unsigned number = 0;
+    name.drop_front(strlen("aux.")).getAsInteger(10, number);
+    int64_t record = int64_t(number) * int64_t(sizeof(pagoda_aux_tensor));
+    value = b.load(type, b.at(records, record + offset));
+  }
+  return value;
+}
+
 namespace {
 
 class KernelLowering {
@@ -53,7 +67,7 @@ private:
   void lowerKvLoop(KvLoopOp op);
   void lowerKvRef(KvRefOp op, Value j);
   void computePanelRanges(KvRangeOp op);
-  SmallVector<Value> visibleKeys(KvRangeOp op, Value qLo, Value qHi);
+  SmallVector<Value> visibleKeys(KvRangeOp op, Value seq, Value qLo, Value qHi);
   KernelDescription describe();
 
   CpuBuilder &b;
@@ -243,19 +257,10 @@ void KernelLowering::lowerCoords(CoordsOp op) {
 // Ranges and loops
 //===----------------------------------------------------------------------===//
 
-/// (lo, full_lo, full_hi, hi) for the positions qLo to qHi.
-SmallVector<Value> KernelLowering::visibleKeys(KvRangeOp op, Value qLo,
-                                               Value qHi) {
-  IRMapping mapping(c.scalars);
-  Block &block = op.getBody().front();
-  mapping.map(block.getArgument(0), qLo);
-  mapping.map(block.getArgument(1), qHi);
-  for (Operation &inner : block.without_terminator())
-    b.clone(inner, mapping);
-  SmallVector<Value> result;
-  for (Value value : block.getTerminator()->getOperands())
-    result.push_back(mapping.lookup(value));
-  return result;
+/// (lo, full_lo, full_hi, hi) for the positions qLo to qHi of sequence seq.
+SmallVector<Value> KernelLowering::visibleKeys(KvRangeOp op, Value seq,
+                                               Value qLo, Value qHi) {
+  return emitScalarRegion(c, op.getBody(), {seq, qLo, qHi});
 }
 
 void KernelLowering::lowerKvRange(KvRangeOp op) {
@@ -264,12 +269,12 @@ void KernelLowering::lowerKvRange(KvRangeOp op) {
   if (op.getBody().empty()) {
     keys = {begin, begin, end, end};
   } else {
-    auto position = [&](Value token) {
+    auto plan = [&](StringRef array, Value token) {
       Value entry = b.widen(b.add(c.item.rowMapOffset, token));
-      return b.load(b.i32Type(), b.at(c.arg("row_pos"), b.mul(entry, 4)));
+      return b.load(b.i32Type(), b.at(c.arg(array), b.mul(entry, 4)));
     };
-    keys = visibleKeys(op, position(b.i32(0)),
-                       position(b.sub(c.item.rowCount, 1)));
+    keys = visibleKeys(op, plan("row_seq", b.i32(0)), plan("row_pos", b.i32(0)),
+                       plan("row_pos", b.sub(c.item.rowCount, 1)));
     for (Value &key : keys)
       key = b.min(b.max(key, begin), end);
     computePanelRanges(op);
@@ -308,12 +313,13 @@ void KernelLowering::computePanelRanges(KvRangeOp op) {
   b.forLoop(b.i32(0), count, 1, [&](Value panel) {
     Value firstRow = b.mul(panel, rows);
     Value lastRow = b.sub(b.min(b.add(firstRow, rows), c.item.packedRows), 1);
-    auto position = [&](Value row) {
-      return b.load(b.i32Type(),
-                    b.at(c.slot(c.rowPositions), b.mul(b.widen(row), 4)));
+    auto coordinate = [&](int64_t array, Value row) {
+      return b.load(b.i32Type(), b.at(c.slot(array), b.mul(b.widen(row), 4)));
     };
     SmallVector<Value> keys =
-        visibleKeys(op, position(firstRow), position(lastRow));
+        visibleKeys(op, coordinate(c.rowSequences, firstRow),
+                    coordinate(c.rowPositions, firstRow),
+                    coordinate(c.rowPositions, lastRow));
     Value slot = b.mul(b.widen(panel), 4);
     b.store(keys[0], b.at(c.slot(*c.panelBegin), slot));
     b.store(keys[3], b.at(c.slot(*c.panelEnd), slot));
@@ -334,8 +340,12 @@ void KernelLowering::lowerKvLoop(KvLoopOp op) {
       }
       masked |= isa<MaskScoresOp>(inner);
     }
-    emitter->forEachPanel([&](const Panel &whole) {
+    PvOp product = *block.getOps<PvOp>().begin();
+    const KvRows &values = c.kvRows.find(product.getV())->second;
+    auto prepare = [&](Value head) { emitter->prepareTile(values, head); };
+    auto perPanel = [&](const Panel &whole) {
       auto body = [&](const Panel &panel) {
+        emitter->prefetchNext(values, panel);
         for (Operation &inner : block) {
           TypeSwitch<Operation *>(&inner)
               .Case([&](QkOp qk) { emitter->qk(qk, panel); })
@@ -370,7 +380,8 @@ void KernelLowering::lowerKvLoop(KvLoopOp op) {
       Value begun =
           b.compare(Predicate::slt, bound(*c.panelBegin), b.add(j, c.kvTile()));
       b.ifThen(arith::AndIOp::create(b, some, begun), [&] { body(panel); });
-    });
+    };
+    emitter->forEachPanel(perPanel, prepare);
   });
 }
 
@@ -417,7 +428,10 @@ void KernelLowering::lowerKvRef(KvRefOp op, Value j) {
   if (op.getLimit())
     last = b.sub(c.scalars.lookup(op.getLimit()), 1);
   rows.pointers = fill(j, last);
-  if (int64_t distance = c.schedule.getPrefetch(); distance && !key) {
+  int64_t distance = key ? 0 : c.schedule.getPrefetch();
+  if (distance && c.schedule.getLanes() == Lanes::queries) {
+    rows.nextPointers = fill(b.add(j, distance * keys), b.sub(c.item.kvEnd, 1));
+  } else if (distance) {
     int64_t tiles = distance / c.schedule.getHeads();
     Value end = b.sub(c.item.kvEnd, 1);
     auto ahead = [&](int64_t count) {

@@ -37,30 +37,58 @@ struct Vectorizer {
     return c.scalars.lookup(value);
   }
 
+  /// Where the element of `op` with these (scalar) indices is.
+  Value elementPointer(ArgOp op, ValueRange indices) {
+    StringRef field = op.getField();
+    if (!field.starts_with("aux."))
+      return b.at(c.arg(field), b.mul(b.widen(indices[0]), 4));
+    Value offset = b.i64(0);
+    for (auto [dim, index] : llvm::enumerate(indices)) {
+      auto number = [&](size_t array) {
+        return c.aux(field, int64_t(array + 8 * dim), b.i64Type());
+      };
+      Value last = b.sub(number(offsetof(pagoda_aux_tensor, shape)), 1);
+      Value inside = b.max(b.min(b.widen(index), last), b.i64(0));
+      Value stride = number(offsetof(pagoda_aux_tensor, strides));
+      offset = b.add(offset, b.mul(inside, stride));
+    }
+    Value data =
+        c.aux(field, offsetof(pagoda_aux_tensor, data), b.pointerType());
+    return b.at(data, b.mul(offset, 4));
+  }
+
   void lowerArg(ArgOp op) {
-    Value base = c.arg(op.getField());
-    Value index = lowered(op.getIndex());
+    Values indices;
+    bool vector = false;
+    for (Value index : op.getIndices()) {
+      indices.push_back(lowered(index));
+      vector |= isa<VectorType>(indices.back().getType());
+    }
     Type element = op.getType();
-    if (!isa<VectorType>(index.getType())) {
-      Value pointer = b.at(base, b.mul(b.widen(index), 4));
-      values.map(op.getResult(), b.load(element, pointer));
+    if (!vector) {
+      values.map(op.getResult(), b.load(element, elementPointer(op, indices)));
       return;
     }
-    // One lane at a time: regions read per-head numbers, which are few.
+    // One lane at a time: the elements lie anywhere.
     auto type = VectorType::get({lanes}, element);
     Value result = LLVM::PoisonOp::create(b, type);
     for (int64_t lane = 0; lane < lanes; ++lane) {
-      Value at = vector::ExtractOp::create(b, index, ArrayRef<int64_t>{lane});
-      Value pointer = b.at(base, b.mul(b.widen(at), 4));
-      result = vector::InsertOp::create(b, b.load(element, pointer), result,
-                                        ArrayRef<int64_t>{lane});
+      Values at;
+      for (Value index : indices)
+        at.push_back(
+            isa<VectorType>(index.getType())
+                ? vector::ExtractOp::create(b, index, ArrayRef<int64_t>{lane})
+                : index);
+      Value value = b.load(element, elementPointer(op, at));
+      result =
+          vector::InsertOp::create(b, value, result, ArrayRef<int64_t>{lane});
     }
     values.map(op.getResult(), result);
   }
 
   void lower(Operation &op) {
     if (auto arg = dyn_cast<ArgOp>(op))
-      if (arg.getIndex())
+      if (!arg.getIndices().empty())
         return lowerArg(arg);
     Values operands;
     bool vector = false;
@@ -88,6 +116,19 @@ struct Vectorizer {
 };
 
 } // namespace
+
+Values pagoda::emitScalarRegion(KernelContext &context, Region &region,
+                                ValueRange inputs) {
+  Vectorizer scalar{context, context.b, /*lanes=*/1, {}};
+  Block &block = region.front();
+  scalar.values.map(block.getArguments(), inputs);
+  for (Operation &op : block.without_terminator())
+    scalar.lower(op);
+  Values results;
+  for (Value value : block.getTerminator()->getOperands())
+    results.push_back(scalar.lowered(value));
+  return results;
+}
 
 Value pagoda::emitRegion(KernelContext &context, Region &region,
                          ValueRange inputs, int64_t lanes) {

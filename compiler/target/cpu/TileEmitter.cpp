@@ -12,9 +12,12 @@
 using namespace mlir;
 using namespace pagoda;
 
-void TileEmitter::forEachPanel(llvm::function_ref<void(const Panel &)> body) {
+void TileEmitter::forEachPanel(llvm::function_ref<void(const Panel &)> body,
+                               llvm::function_ref<void(Value)> before) {
   Value panelCount = b.widen(b.ceilDiv(c.item.packedRows, panelRows()));
   auto perHead = [&](Value head) {
+    if (before)
+      before(head);
     if (panels() == 1)
       return body({head, b.i64(0), Value()});
     b.forLoop(b.i64(0), panelCount, 1,

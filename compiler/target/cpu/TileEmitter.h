@@ -112,6 +112,9 @@ struct KernelContext {
 
   /// A field of pagoda_attention_args, loaded at the top of the kernel.
   Value arg(llvm::StringRef field);
+  /// A field of auxiliary tensor `number` at byte `offset` of its record,
+  /// loaded likewise.
+  Value aux(llvm::StringRef name, int64_t offset, Type type);
   Value slot(int64_t offset) { return b.at(scratch, offset); }
   int64_t rows() const { return schedule.getQTile(); }
   int64_t kvTile() const { return schedule.getKvTile(); }
@@ -131,8 +134,16 @@ public:
   /// Rows of a panel, and panels of a head.
   virtual int64_t panelRows() const = 0;
   int64_t panels() const { return (c.rows() + panelRows() - 1) / panelRows(); }
-  /// Calls `body` for each head and each panel that holds rows of the item.
-  void forEachPanel(llvm::function_ref<void(const Panel &)> body);
+  /// Calls `body` for each head and each panel that holds rows of the item,
+  /// and `before` for each head, before its panels.
+  void forEachPanel(llvm::function_ref<void(const Panel &)> body,
+                    llvm::function_ref<void(Value)> before = nullptr);
+
+  /// What has to happen to the values of a tile before the panels of head
+  /// `head` meet them.
+  virtual void prepareTile(const KvRows &values, Value head) {}
+  /// Before each panel: fetches some of the values of the tile after this one.
+  virtual void prefetchNext(const KvRows &values, const Panel &panel) {}
 
   virtual void loadQ(const Panel &panel) = 0;
   virtual void initState(StateInitOp op, const Panel &panel) = 0;
@@ -148,6 +159,12 @@ public:
   static std::unique_ptr<TileEmitter> lanesAreHeadDim(KernelContext &context);
 
 protected:
+  /// Row `key` (i64) of a tile: the pointer at `pointers` (scratch offset),
+  /// `offset` bytes on.
+  Value rowOf(int64_t pointers, Value key, Value offset) {
+    Value slot = b.at(c.slot(pointers), b.mul(key, 8));
+    return b.at(b.load(b.pointerType(), slot), offset);
+  }
   /// A value of `type` (f32 or narrower) at `pointer` as f32.
   Value loadAsF32(Type type, Value pointer);
   /// `count` adjacent values as a vector of f32.
@@ -187,6 +204,10 @@ protected:
 /// `inputs` is a scalar or a vector of that many lanes; the result is a vector.
 Value emitRegion(KernelContext &context, mlir::Region &region,
                  ValueRange inputs, int64_t lanes);
+
+/// Evaluates a region on scalars; returns what it yields.
+Values emitScalarRegion(KernelContext &context, mlir::Region &region,
+                        ValueRange inputs);
 
 } // namespace pagoda
 

@@ -334,7 +334,7 @@ func.func @score_yield(%q: tensor<?x16x128xf32>, %cache: !cache, %table: tensor<
 
 func.func @range_arguments(%q: tensor<?x16x128xf32>, %cache: !cache, %table: tensor<?x?xi32>, %starts: tensor<?xi32>,
     %lens: tensor<?xi32>, %scale: f32) {
-  // expected-error @below {{'pagoda.attention' op kv_range region must take ('i32', 'i32'), got ('i32') (R1)}}
+  // expected-error @below {{'pagoda.attention' op kv_range region must take ('i32', 'i32', 'i32'), got ('i32') (R1)}}
   %o, %lse = pagoda.attention %q, %cache, %table, %starts, %lens scale(%scale) kv_range {
     ^bb0(%a: i32):
       pagoda.yield %a, %a, %a, %a : i32, i32, i32, i32
@@ -352,7 +352,7 @@ func.func @range_yield(%q: tensor<?x16x128xf32>, %cache: !cache, %table: tensor<
     %lens: tensor<?xi32>, %scale: f32) {
   // expected-error @below {{'pagoda.attention' op kv_range region must yield ('i32', 'i32', 'i32', 'i32'), got ('i32') (R2)}}
   %o, %lse = pagoda.attention %q, %cache, %table, %starts, %lens scale(%scale) kv_range {
-    ^bb0(%a: i32, %b: i32):
+    ^bb0(%a: i32, %b: i32, %c: i32):
       pagoda.yield %a : i32
     } 
     : tensor<?x16x128xf32>, !cache, tensor<?x?xi32>, tensor<?xi32>, tensor<?xi32>

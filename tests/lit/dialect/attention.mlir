@@ -32,7 +32,7 @@ func.func @sugar(%q: tensor<?x16x128xf32>, %cache: !cache, %table: tensor<?x?xi3
 
 // CHECK-LABEL: func.func @regions
 // CHECK: kv_range {
-// CHECK-NEXT: ^bb0(%{{.*}}: i32, %{{.*}}: i32):
+// CHECK-NEXT: ^bb0(%{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32):
 // CHECK: pagoda.yield %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} : i32, i32, i32, i32
 // CHECK: } mask_mod {
 // CHECK: pagoda.yield %{{.*}} : i1
@@ -45,7 +45,7 @@ func.func @regions(%q: tensor<?x16x128xf32>, %cache: !cache, %table: tensor<?x?x
                    %starts: tensor<?xi32>, %lens: tensor<?xi32>, %scale: f32) {
   %o, %lse = pagoda.attention %q, %cache, %table, %starts, %lens scale(%scale)
       kv_range {
-      ^bb0(%q_lo: i32, %q_hi: i32):
+      ^bb0(%seq: i32, %q_lo: i32, %q_hi: i32):
         %c0 = arith.constant 0 : i32
         pagoda.yield %c0, %c0, %q_lo, %q_hi : i32, i32, i32, i32
       } mask_mod {

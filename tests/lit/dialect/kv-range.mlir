@@ -3,12 +3,12 @@
 
 // CHECK-LABEL: func.func @causal
 // CHECK: %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} = pagoda.kv_range %{{.*}}, %{{.*}} step 64 {
-// CHECK-NEXT: ^bb0(%[[LO:.*]]: i32, %[[HI:.*]]: i32):
+// CHECK-NEXT: ^bb0(%{{.*}}: i32, %[[LO:.*]]: i32, %[[HI:.*]]: i32):
 // CHECK: pagoda.yield %{{.*}}, %{{.*}}, %[[LO]], %[[HI]] : i32, i32, i32, i32
 // CHECK: } : !pagoda.coords<1x96>
 func.func @causal(%w: !pagoda.item, %c: !pagoda.coords<1x96>) {
   %b:4 = pagoda.kv_range %w, %c step 64 {
-  ^bb0(%q_lo: i32, %q_hi: i32):
+  ^bb0(%seq: i32, %q_lo: i32, %q_hi: i32):
     %c0 = arith.constant 0 : i32
     pagoda.yield %c0, %c0, %q_lo, %q_hi : i32, i32, i32, i32
   } : !pagoda.coords<1x96>

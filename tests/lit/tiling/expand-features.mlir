@@ -8,7 +8,7 @@
 // some row those up to the last row's.
 // CHECK-LABEL: func.func @causal
 // CHECK: pagoda.attention {{.*}} kv_range {
-// CHECK-NEXT: ^bb0(%[[QLO:.*]]: i32, %[[QHI:.*]]: i32):
+// CHECK-NEXT: ^bb0(%{{.*}}: i32, %[[QLO:.*]]: i32, %[[QHI:.*]]: i32):
 // CHECK: %[[A:.*]] = arith.addi %[[QLO]], %{{.*}} : i32
 // CHECK: %[[FULL:.*]] = arith.minsi %{{.*}}, %[[A]] : i32
 // CHECK: %[[B:.*]] = arith.addi %[[QHI]], %{{.*}} : i32
@@ -57,7 +57,7 @@ func.func @full(%q: tensor<?x16x128xf32>, %cache: !cache, %table: tensor<?x?xi32
 // CHECK-LABEL: func.func @window
 // CHECK-SAME: %[[W:[a-z0-9]+]]: i32)
 // CHECK: kv_range {
-// CHECK-NEXT: ^bb0(%[[QLO:.*]]: i32, %[[QHI:.*]]: i32):
+// CHECK-NEXT: ^bb0(%{{.*}}: i32, %[[QLO:.*]]: i32, %[[QHI:.*]]: i32):
 // CHECK: %[[A:.*]] = arith.subi %[[QLO]], %[[W]] : i32
 // CHECK: %[[B:.*]] = arith.addi %[[A]], %{{.*}} : i32
 // CHECK: %[[LO:.*]] = arith.maxsi %{{.*}}, %[[B]] : i32
@@ -89,7 +89,7 @@ func.func @window(%q: tensor<?x16x128xf32>, %cache: !cache, %table: tensor<?x?xi
 // CHECK-LABEL: func.func @chunk
 // CHECK-SAME: %[[N:[a-z0-9]+]]: i32)
 // CHECK: kv_range {
-// CHECK-NEXT: ^bb0(%[[QLO:.*]]: i32, %[[QHI:.*]]: i32):
+// CHECK-NEXT: ^bb0(%{{.*}}: i32, %[[QLO:.*]]: i32, %[[QHI:.*]]: i32):
 // CHECK: %[[A:.*]] = arith.divsi %[[QLO]], %[[N]] : i32
 // CHECK: arith.muli %[[A]], %[[N]] : i32
 // CHECK: %[[B:.*]] = arith.divsi %[[QHI]], %[[N]] : i32

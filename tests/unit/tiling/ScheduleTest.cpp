@@ -71,7 +71,7 @@ TEST(Schedule, TextReadsBack) {
   }
   EXPECT_EQ(decode().str(),
             "order=split_kv,lanes=head_dim,q_tile=2,kv_tile=16,heads=8,block_"
-            "rows=2,block_vectors=4,prefetch=1,stages=1,warps=1");
+            "rows=2,block_vectors=4,prefetch=1,pack=0,stages=1,warps=1");
 }
 
 TEST(Schedule, OverridesHoldForTheirVariant) {
@@ -102,7 +102,7 @@ TEST(Schedule, OverrideErrorsNameTheFault) {
   EXPECT_EQ(apply(s, {"stages=2"}),
             "unknown schedule key 'stages' for a cpu target, known are order, "
             "lanes, q_tile, kv_tile, heads, block_rows, block_vectors, "
-            "prefetch");
+            "prefetch, pack");
   EXPECT_EQ(apply(s, {"lanes=queries"}, "sm_80"),
             "unknown schedule key 'lanes' for a nvidia target, known are "
             "order, q_tile, kv_tile, heads, stages, warps");
@@ -131,6 +131,9 @@ TEST(Schedule, FieldsAreBounded) { // M1, M2, M3
   s.prefetch = -1;
   EXPECT_EQ(check(s),
             "schedule prefetch must be between 0 and 65536, got -1 (M1)");
+  s = decode();
+  s.pack = 2;
+  EXPECT_EQ(check(s), "schedule pack must be 0 or 1, got 2 (M1)");
   s = prefill();
   s.stages = 2;
   EXPECT_EQ(check(s), "schedule stages is not read by a cpu target, expected "

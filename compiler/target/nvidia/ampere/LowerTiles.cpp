@@ -113,11 +113,40 @@ void AmpereLowering::lowerOps(Block &block) {
 }
 
 void AmpereLowering::lower(ArgOp op, IRMapping &mapping) {
-  Value value = arg(op.getField());
-  if (Value index = op.getIndex())
-    value =
-        b.loadConstant(op.getType(), b.element(value, mapping.lookup(index)));
+  StringRef field = op.getField();
+  Values indices;
+  for (Value index : op.getIndices())
+    indices.push_back(mapping.lookup(index));
+  Value value;
+  if (field.starts_with("aux."))
+    value = loadAux(op, indices);
+  else if (indices.empty())
+    value = arg(field);
+  else
+    value = b.loadConstant(op.getType(), b.element(arg(field), indices[0]));
   mapping.map(op.getResult(), value);
+}
+
+Value AmpereLowering::loadAux(ArgOp op, ValueRange indices) {
+  unsigned number = 0;
+  op.getField().drop_front(strlen("aux.")).getAsInteger(10, number);
+  Value record =
+      b.at(arg("aux"), int64_t(number) * int64_t(sizeof(pagoda_aux_tensor)));
+  Value offset = b.i64(0);
+  for (auto [dim, index] : llvm::enumerate(indices)) {
+    auto load = [&](size_t array) {
+      return b.loadConstant(b.i64Type(),
+                            b.at(record, int64_t(array + 8 * dim)));
+    };
+    Value last = b.sub(load(offsetof(pagoda_aux_tensor, shape)), 1);
+    Value inside = b.max(b.min(b.widen(index), last), b.i64(0));
+    offset = b.add(offset,
+                   b.mul(inside, load(offsetof(pagoda_aux_tensor, strides))));
+  }
+  Value data =
+      b.loadConstant(b.pointerTo(GpuBuilder::globalSpace),
+                     b.at(record, int64_t(offsetof(pagoda_aux_tensor, data))));
+  return b.loadConstant(op.getType(), b.at(data, b.mul(offset, 4)));
 }
 
 Value AmpereLowering::emitRegion(Region &region, ValueRange inputs) {
@@ -188,14 +217,18 @@ void AmpereLowering::lower(CoordsOp op) {
 // Ranges and loops
 //===----------------------------------------------------------------------===//
 
-/// (lo, full_lo, full_hi, hi) for the positions qLo to qHi.
-SmallVector<Value> AmpereLowering::visibleKeys(KvRangeOp op, Value qLo,
-                                               Value qHi) {
+/// (lo, full_lo, full_hi, hi) for the positions qLo to qHi of sequence seq.
+SmallVector<Value> AmpereLowering::visibleKeys(KvRangeOp op, Value seq,
+                                               Value qLo, Value qHi) {
   IRMapping mapping(scalars);
   Block &block = op.getBody().front();
-  mapping.map(block.getArguments(), ValueRange{qLo, qHi});
-  for (Operation &inner : block.without_terminator())
-    b.clone(inner, mapping);
+  mapping.map(block.getArguments(), ValueRange{seq, qLo, qHi});
+  for (Operation &inner : block.without_terminator()) {
+    if (auto argument = dyn_cast<ArgOp>(inner))
+      lower(argument, mapping);
+    else
+      b.clone(inner, mapping);
+  }
   SmallVector<Value> result;
   for (Value value : block.getTerminator()->getOperands())
     result.push_back(mapping.lookup(value));
@@ -206,12 +239,12 @@ void AmpereLowering::lower(KvRangeOp op) {
   Value begin = item.kvBegin, end = item.kvEnd;
   SmallVector<Value> keys = {begin, begin, end, end};
   if (!op.getBody().empty()) {
-    auto position = [&](Value token) {
+    auto plan = [&](StringRef array, Value token) {
       return b.loadConstant(b.i32Type(),
-                            b.element(arg("row_pos"), planEntry(token)));
+                            b.element(arg(array), planEntry(token)));
     };
-    keys =
-        visibleKeys(op, position(b.i32(0)), position(b.sub(item.rowCount, 1)));
+    keys = visibleKeys(op, plan("row_seq", b.i32(0)), plan("row_pos", b.i32(0)),
+                       plan("row_pos", b.sub(item.rowCount, 1)));
     for (Value &key : keys)
       key = b.min(b.max(key, begin), end);
   }

@@ -77,7 +77,9 @@ private:
   void lower(KvLoopOp op);
   /// An indexed argument is a load, any other one is there already.
   void lower(ArgOp op, mlir::IRMapping &scalars);
-  mlir::SmallVector<Value> visibleKeys(KvRangeOp op, Value qLo, Value qHi);
+  Value loadAux(ArgOp op, ValueRange indices);
+  mlir::SmallVector<Value> visibleKeys(KvRangeOp op, Value seq, Value qLo,
+                                       Value qHi);
   /// Evaluates a mask or score region for one element.
   Value emitRegion(mlir::Region &region, ValueRange inputs);
 

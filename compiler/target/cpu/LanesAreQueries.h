@@ -1,0 +1,120 @@
+//===- LanesAreQueries.h - Tiles with query rows across lanes ---*- C++ -*-===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// For prefill. A panel is block_vectors vectors of packed query rows. Q and O
+// are kept transposed, [dim][row]; scores are [key][row]. Then
+//
+//   S^T = K Q^T       one key element, broadcast, meets a vector of Q
+//   softmax           elementwise across vectors: no reductions over lanes
+//   O^T += V^T P^T    one value element, broadcast, meets a vector of P
+//
+// Both products (LanesAreQueriesProducts.cpp) keep block_rows x block_vectors
+// accumulators in registers; everything else is in LanesAreQueries.cpp. Keys
+// are read straight from the cache; so are values, unless the schedule packs
+// them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PAGODA_COMPILER_TARGET_CPU_LANESAREQUERIES_H
+#define PAGODA_COMPILER_TARGET_CPU_LANESAREQUERIES_H
+
+#include "compiler/target/cpu/TileEmitter.h"
+
+namespace pagoda {
+
+class LanesAreQueries final : public TileEmitter {
+public:
+  LanesAreQueries(KernelContext &context) : TileEmitter(context) {
+    int64_t heads = c.schedule.getHeads(), rows = panels() * panelRows();
+    q = c.slots.reserve(heads * rows * kDim() * 4);
+    o = c.slots.reserve(heads * rows * vDim() * 4);
+    m = c.slots.reserve(heads * rows * 4);
+    l = c.slots.reserve(heads * rows * 4);
+    alpha = c.slots.reserve(heads * rows * 4);
+    s = c.slots.reserve(c.kvTile() * panelRows() * 4);
+    targets = c.slots.reserve(panelRows() * 8);
+    scales = c.slots.reserve(panelRows() * 4);
+    nowhere = c.slots.reserve(vDim() * 4);
+    if (packs())
+      packed =
+          c.slots.reserve(c.kvTile() * llvm::alignTo(vDim(), blockRows()) * 4);
+  }
+
+  int64_t panelRows() const override { return vectors() * c.lanes; }
+  void prepareTile(const KvRows &values, Value head) override;
+  void prefetchNext(const KvRows &values, const Panel &panel) override;
+  void loadQ(const Panel &panel) override;
+  void initState(StateInitOp op, const Panel &panel) override;
+  void qk(QkOp op, const Panel &panel) override;
+  void mapScores(MapScoresOp op, const Panel &panel) override;
+  void maskScores(MaskScoresOp op, const Panel &panel) override;
+  void softmaxStep(SoftmaxStepOp op, const Panel &panel) override;
+  void pv(PvOp op, const Panel &panel) override;
+  void store(StoreOp op, const Panel &panel) override;
+  void mergePartials(MergePartialsOp op, const Panel &) override {
+    llvm_unreachable("merges are scheduled with head dim across lanes");
+  }
+
+private:
+  bool packs() const { return c.schedule.getPack(); }
+  int64_t blockRows() const { return c.schedule.getBlockRows(); }
+  int64_t vectors() const { return c.schedule.getBlockVectors(); }
+  int64_t kDim() const { return c.cache.getKDim(); }
+  int64_t vDim() const { return c.cache.getVDim(); }
+  int64_t vectorBytes() const { return c.lanes * 4; }
+  int64_t rowBytes() const { return panelRows() * 4; } ///< of one dim or key
+
+  /// Start of this panel's part of a tile with `cols` columns.
+  Value panelOf(int64_t slot, int64_t cols, const Panel &panel) {
+    Value index = b.add(b.mul(panel.head, panels()), panel.index);
+    return b.at(c.slot(slot), b.mul(index, cols * rowBytes()));
+  }
+  /// Vector n of the row of vectors at `row`.
+  Value loadRow(Value row, int64_t n) {
+    return b.load(b.vectorType(c.lanes), b.at(row, n * vectorBytes()),
+                  vectorBytes());
+  }
+  void storeRow(Value value, Value row, int64_t n) {
+    b.store(value, b.at(row, n * vectorBytes()), vectorBytes());
+  }
+  Values splats(float value, int64_t count) {
+    return Values(count, b.splat(b.f32(value), c.lanes));
+  }
+  Value keyCount(const Panel &panel) {
+    return panel.valid ? b.widen(panel.valid) : b.i64(c.kvTile());
+  }
+  Value scoresOf(Value index) {
+    return b.at(c.slot(s), b.mul(index, rowBytes()));
+  }
+  /// Rewrites the panel's scores key by key: `body(key, vector, score)`.
+  void forEachScore(const Panel &panel,
+                    llvm::function_ref<Value(Value, int64_t, Value)> body);
+  /// Vector n of a coordinate array (i32), for this panel's rows.
+  Value coordinates(int64_t slot, const Panel &panel, int64_t n) {
+    Value row = b.at(c.slot(slot), b.mul(panel.index, panelRows() * 4));
+    return b.load(mlir::VectorType::get({c.lanes}, b.i32Type()),
+                  b.at(row, n * vectorBytes()), vectorBytes());
+  }
+  Value headsOf(const Panel &panel, int64_t n) {
+    return b.add(coordinates(c.rowHeads, panel, n),
+                 b.splat(headsBefore(panel), c.lanes));
+  }
+  Values transposed(Values rows);
+  void storeRows(const Panel &panel, Type type);
+  void pvColumns(const KvRows &rows, const Panel &panel, Value column,
+                 int64_t count, ValueRange scale);
+
+  int64_t q, o, m, l, alpha, s; ///< scratch offsets
+  int64_t targets;              ///< where each row of a panel is stored to
+  int64_t scales;               ///< and what it is multiplied by
+  int64_t nowhere;              ///< a row that nobody reads
+  int64_t packed = 0; ///< V of a tile: [v_dim / block_rows][key][block_rows]
+};
+
+} // namespace pagoda
+
+#endif // PAGODA_COMPILER_TARGET_CPU_LANESAREQUERIES_H

@@ -1,0 +1,190 @@
+//===- LanesAreQueriesProducts.cpp - K Q^T and V^T P^T in register blocks -===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The two products of LanesAreQueries, and how keys and values reach them in
+// time. Keys are read row by row where they lie, the rows of the next register
+// block prefetched meanwhile. Values are read down a column of the tile, one
+// row after the other: at a stride that maps all of them to a few sets of the
+// first-level cache. With `pack`, each tile's values are copied once, in the
+// order in which all panels then read them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/target/cpu/LanesAreQueries.h"
+
+using namespace mlir;
+using namespace pagoda;
+
+/// Bytes of a cache line.
+constexpr int64_t lineBytes = 64;
+
+/// Copies the values of the tile for head `head`, as f32.
+void LanesAreQueries::prepareTile(const KvRows &rows, Value head) {
+  if (!packs())
+    return;
+  Type type = c.cache.getElt();
+  int64_t whole = vDim() / blockRows() * blockRows();
+  Value headOffset = b.mul(head, rows.headStride);
+  b.forLoop(b.i64(0), b.i64(c.kvTile()), 1, [&](Value key) {
+    Value source = rowOf(rows.pointers, key, headOffset);
+    Value target = b.at(c.slot(packed), b.mul(key, blockRows() * 4));
+    for (int64_t d = 0; d < whole; d += blockRows())
+      b.store(
+          loadVectorAsF32(type, blockRows(), b.at(source, d * bytesOf(type))),
+          b.at(target, d * c.kvTile() * 4), 4);
+    for (int64_t d = whole; d < vDim(); ++d)
+      b.store(loadAsF32(type, b.at(source, d * bytesOf(type))),
+              b.at(target, whole * c.kvTile() * 4 + (d - whole) * 4));
+  });
+}
+
+/// Each panel fetches its share of the next tile's values into the second-level
+/// cache.
+void LanesAreQueries::prefetchNext(const KvRows &rows, const Panel &panel) {
+  if (!rows.nextPointers)
+    return;
+  int64_t share = llvm::divideCeil(c.kvTile(), panels());
+  Value headOffset = b.mul(panel.head, rows.headStride);
+  Value first = b.mul(panel.index, share);
+  Value last = b.min(b.add(first, share), b.i64(c.kvTile()));
+  b.forLoop(first, last, 1, [&](Value key) {
+    Value row = rowOf(*rows.nextPointers, key, headOffset);
+    for (int64_t byte = 0; byte < vDim() * bytesOf(c.cache.getElt());
+         byte += lineBytes)
+      b.prefetch(b.at(row, byte), /*locality=*/2);
+  });
+}
+
+void LanesAreQueries::qk(QkOp op, const Panel &panel) {
+  const KvRows &rows = c.kvRows.find(op.getK())->second;
+  Type type = c.cache.getElt();
+  int64_t block = blockRows(), bytes = bytesOf(type);
+  Value queries = panelOf(q, kDim(), panel);
+  Value headOffset = b.mul(panel.head, rows.headStride);
+  c.scores[op.getS()] = {s, panel.valid};
+
+  // Key rows in groups of block_rows; those past the valid count of a last
+  // group point at a row that exists, and what they give is not looked at.
+  b.forLoop(b.i64(0), keyCount(panel), block, [&](Value key) {
+    SmallVector<Value> pointers, nextRows;
+    for (int64_t r = 0; r < block; ++r) {
+      Value index = b.add(key, r);
+      if (c.kvTile() % block)
+        index = b.min(index, b.i64(c.kvTile() - 1));
+      pointers.push_back(rowOf(rows.pointers, index, headOffset));
+      Value later = b.min(b.add(key, block + r), b.i64(c.kvTile() - 1));
+      nextRows.push_back(rowOf(rows.pointers, later, headOffset));
+    }
+    auto step = [&](Value d, int64_t ahead, Values sums) {
+      Value row = b.at(b.at(queries, b.mul(d, rowBytes())), ahead * rowBytes());
+      Values vectorsOfQ;
+      for (int64_t n = 0; n < vectors(); ++n)
+        vectorsOfQ.push_back(loadRow(row, n));
+      for (int64_t r = 0; r < block; ++r) {
+        Value element = loadAsF32(
+            type, b.at(b.at(pointers[r], b.mul(d, bytes)), ahead * bytes));
+        Value splat = b.splat(element, c.lanes);
+        for (int64_t n = 0; n < vectors(); ++n) {
+          Value &sum = sums[r * vectors() + n];
+          sum = b.fma(splat, vectorsOfQ[n], sum);
+        }
+      }
+      return sums;
+    };
+    // A cache line of f32 at a time, and of the next rows meanwhile.
+    constexpr int64_t unroll = lineBytes / 4;
+    int64_t whole = kDim() / unroll * unroll;
+    Values sums = splats(0, block * vectors());
+    if (whole)
+      sums = b.forLoop(b.i64(0), b.i64(whole), unroll, sums,
+                       [&](Value d, ValueRange carried) {
+                         Values next(carried);
+                         for (int64_t ahead = 0; ahead < unroll; ++ahead) {
+                           // The block's prefetches, spread over the line's
+                           // steps.
+                           for (int64_t r = 0; r < block; ++r)
+                             if (r * unroll / block == ahead)
+                               b.prefetch(b.at(nextRows[r], b.mul(d, bytes)),
+                                          /*locality=*/3);
+                           next = step(d, ahead, next);
+                         }
+                         return next;
+                       });
+    for (int64_t d = whole; d < kDim(); ++d)
+      sums = step(b.i64(d), 0, sums);
+    for (int64_t r = 0; r < block; ++r) {
+      Value index = b.add(key, r);
+      if (c.kvTile() % block)
+        index = b.min(index, b.i64(c.kvTile() - 1));
+      Value target = scoresOf(index);
+      for (int64_t n = 0; n < vectors(); ++n)
+        storeRow(sums[r * vectors() + n], target, n);
+    }
+  });
+}
+
+/// Columns `column` to `column + count - 1` of O: one register block.
+void LanesAreQueries::pvColumns(const KvRows &rows, const Panel &panel,
+                                Value column, int64_t count, ValueRange scale) {
+  Type type = packs() ? b.getF32Type() : c.cache.getElt();
+  int64_t bytes = bytesOf(type), rowOfBlock = blockRows() * 4;
+  Value p = c.slot(s);
+  Value target = b.at(panelOf(o, vDim(), panel), b.mul(column, rowBytes()));
+  Value offset =
+      b.add(b.mul(panel.head, rows.headStride), b.mul(column, bytes));
+  Value block = b.at(c.slot(packed), b.mul(column, c.kvTile() * 4));
+  auto step = [&](Value key, int64_t ahead, Values next) {
+    Value row = b.at(b.at(p, b.mul(key, rowBytes())), ahead * rowBytes());
+    Values vectorsOfP;
+    for (int64_t n = 0; n < vectors(); ++n)
+      vectorsOfP.push_back(loadRow(row, n));
+    Value values =
+        packs() ? b.at(b.at(block, b.mul(key, rowOfBlock)), ahead * rowOfBlock)
+                : rowOf(rows.pointers + ahead * 8, key, offset);
+    for (int64_t r = 0; r < count; ++r) {
+      Value splat = b.splat(loadAsF32(type, b.at(values, r * bytes)), c.lanes);
+      for (int64_t n = 0; n < vectors(); ++n) {
+        Value &sum = next[r * vectors() + n];
+        sum = b.fma(splat, vectorsOfP[n], sum);
+      }
+    }
+    return next;
+  };
+  // Whole tiles have a known number of keys: several at a time.
+  int64_t unroll = !panel.valid && c.kvTile() % 4 == 0 ? 4 : 1;
+  Values sums =
+      b.forLoop(b.i64(0), keyCount(panel), unroll, splats(0, count * vectors()),
+                [&](Value key, ValueRange carried) {
+                  Values next(carried);
+                  for (int64_t ahead = 0; ahead < unroll; ++ahead)
+                    next = step(key, ahead, next);
+                  return next;
+                });
+  for (int64_t r = 0; r < count; ++r)
+    for (int64_t n = 0; n < vectors(); ++n) {
+      Value row = b.at(target, r * rowBytes());
+      Value soFar = loadRow(row, n), tile = sums[r * vectors() + n];
+      storeRow(scale.empty() ? b.addf(soFar, tile)
+                             : b.fma(soFar, scale[n], tile),
+               row, n);
+    }
+}
+
+void LanesAreQueries::pv(PvOp op, const Panel &panel) {
+  const KvRows &rows = c.kvRows.find(op.getV())->second;
+  Values scale;
+  if (c.pendingRescale.contains(op.getO()))
+    for (int64_t n = 0; n < vectors(); ++n)
+      scale.push_back(loadRow(panelOf(alpha, 1, panel), n));
+  int64_t whole = vDim() / blockRows() * blockRows();
+  if (whole)
+    b.forLoop(b.i64(0), b.i64(whole), blockRows(), [&](Value column) {
+      pvColumns(rows, panel, column, blockRows(), scale);
+    });
+  if (whole < vDim())
+    pvColumns(rows, panel, b.i64(whole), vDim() - whole, scale);
+}
