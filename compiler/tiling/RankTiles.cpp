@@ -142,6 +142,31 @@ std::vector<TileCandidate> pagoda::rankTiles(const Machine &machine,
   return candidates;
 }
 
+/// Where the overrides of a teaching order start from: the register block and
+/// query tile of the best schedule with lanes = queries, nothing packed or
+/// fetched ahead. `naive` and `gather` work on many keys at once: that they
+/// need the room is their point.
+static Schedule teachingSchedule(const Machine &machine,
+                                 const AttentionSpec &spec, Variant variant,
+                                 Schedule::Order order) {
+  constexpr int64_t wholeKeys = 1024;
+  std::vector<Schedule> space;
+  addQueries(space, machine, spec, variant);
+  auto cost = [&](const Schedule &s) {
+    bool legal = !errorToBool(checkSchedule(s, machine, spec));
+    return std::pair(!legal, evaluate(s, machine, spec, false).cost);
+  };
+  Schedule best =
+      *llvm::min_element(space, [&](const Schedule &a, const Schedule &b) {
+        return cost(a) < cost(b);
+      });
+  best.order = order;
+  best.pack = best.prefetch = 0;
+  if (order != Schedule::Order::KvOuter)
+    best.kvTile = int64_t(alignTo(wholeKeys, best.blockRows));
+  return best;
+}
+
 Expected<TileCandidate> pagoda::selectTile(const Machine &machine,
                                            const AttentionSpec &spec,
                                            Variant variant,
@@ -150,6 +175,17 @@ Expected<TileCandidate> pagoda::selectTile(const Machine &machine,
     return createStringError(
         "query heads must be a multiple of kv heads, got " +
         Twine(spec.qHeads) + " and " + Twine(spec.kvHeads));
+  Schedule wanted;
+  if (Error error = applyOverrides(wanted, machine, variant, overrides))
+    return error;
+  if (machine.kind == TargetKind::Cpu && isTeachingOrder(wanted.order)) {
+    Schedule schedule = teachingSchedule(machine, spec, variant, wanted.order);
+    if (Error error = applyOverrides(schedule, machine, variant, overrides))
+      return error;
+    if (Error error = checkSchedule(schedule, machine, spec))
+      return error;
+    return evaluate(schedule, machine, spec);
+  }
   std::vector<TileCandidate> ranked = rankTiles(machine, spec, variant);
   // With no legal tile, the first of the space says which limit it breaks.
   Schedule schedule = ranked.empty()

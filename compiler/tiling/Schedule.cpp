@@ -147,9 +147,7 @@ static Error checkFields(const Schedule &schedule, const Machine &machine) {
                                Twine(unread) + ", got " + Twine(value) +
                                " (M2)");
   }
-  if (machine.kind == TargetKind::Nvidia &&
-      schedule.order != Schedule::Order::QOuter &&
-      schedule.order != Schedule::Order::SplitKv)
+  if (machine.kind == TargetKind::Nvidia && isTeachingOrder(schedule.order))
     return createStringError("schedule order must be q_outer or split_kv for "
                              "a nvidia target, got " +
                              orders[int(schedule.order)] + " (M3)");
@@ -160,6 +158,11 @@ Error pagoda::checkSchedule(const Schedule &schedule, const Machine &machine,
                             const AttentionSpec &spec) {
   if (Error error = checkFields(schedule, machine))
     return error;
+
+  if (isTeachingOrder(schedule.order) &&
+      schedule.lanes != Schedule::Lanes::Queries)
+    return createStringError("schedule order " + orders[int(schedule.order)] +
+                             " needs lanes = queries (M3)");
 
   bool nvidia = machine.kind == TargetKind::Nvidia;
   bool oneHead = nvidia || schedule.lanes == Schedule::Lanes::Queries;

@@ -55,6 +55,12 @@ struct Schedule {
   std::string str() const;
 };
 
+/// The orders that show how attention got fast; q_outer and split_kv are what
+/// came of it.
+inline bool isTeachingOrder(Schedule::Order order) {
+  return order < Schedule::Order::QOuter;
+}
+
 /// Sets fields from `overrides`: each is "key=value", several joined by commas,
 /// or the same with "prefill." or "decode." before the key, which then holds
 /// for that variant only. Keys and values are those of #pagoda.schedule.

@@ -85,8 +85,9 @@ void AttentionPlan::build(const BatchShape &batch) {
     p.clear();
     throw;
   }
-  bool cascade =
-      p.options.cascade && !p.has(PAGODA_FEATURE_WINDOW | PAGODA_FEATURE_CHUNK);
+  bool cascade = p.options.cascade &&
+                 !p.has(PAGODA_FEATURE_WINDOW | PAGODA_FEATURE_CHUNK |
+                        PAGODA_FEATURE_PREFIX_LM | PAGODA_FEATURE_CUSTOM);
   if (cascade) {
     p.findShared();
     p.addSharedTiles();

@@ -94,7 +94,8 @@ void AttentionPlan::Impl::addTiles(int32_t tableRow, int32_t rowsFrom,
     int64_t low = begin, high = end;
     if (clips) {
       int64_t firstPos = rowPos[at], lastPos = rowPos[at + count - 1];
-      if (has(PAGODA_FEATURE_CAUSAL))
+      // How far a prefix reaches is known to the kernel only.
+      if (has(PAGODA_FEATURE_CAUSAL) && !has(PAGODA_FEATURE_PREFIX_LM))
         high = std::min(high, lastPos + 1);
       if (has(PAGODA_FEATURE_WINDOW) && options.window)
         low = std::max(low, firstPos - options.window + 1);

@@ -43,6 +43,8 @@ void describeSpec(std::ostream &os, const AttentionSpec &spec) {
     os << ", softcap " << *spec.softcap;
   if (spec.sinks)
     os << ", sinks";
+  if (spec.prefixLm)
+    os << ", prefix";
   if (!spec.alibiSlopes.empty())
     os << ", alibi";
 }
@@ -104,6 +106,7 @@ AttentionSpec randomSpec(Random &random) {
     spec.softcap = random.pick({2.0, 30.0});
   if (random.chance(10))
     spec.sinks = true;
+  spec.prefixLm = spec.causal && random.chance(10);
   if (random.chance(10))
     for (int h = 0; h < qHeads; ++h)
       spec.alibiSlopes.push_back(
@@ -167,6 +170,9 @@ Case randomCase(uint64_t seed, uint64_t index) {
   Case c;
   c.name = "random." + std::to_string(seed) + "." + std::to_string(index);
   c.spec = randomSpec(specRandom);
+  if (specRandom.chance(15))
+    c.schedule.push_back(specRandom.pick<const char *>(
+        {"order=naive", "order=gather", "order=kv_outer"}));
   c.seed = index + 1;
   int64_t sequences = random.between(1, 5);
   for (int64_t i = 0; i < sequences; ++i) {

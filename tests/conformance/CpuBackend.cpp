@@ -29,7 +29,8 @@ namespace {
 /// a case on this list that fails to compile is a failure.
 constexpr uint32_t SupportedFeatures =
     PAGODA_FEATURE_CAUSAL | PAGODA_FEATURE_WINDOW | PAGODA_FEATURE_SOFTCAP |
-    PAGODA_FEATURE_ALIBI | PAGODA_FEATURE_SINKS | PAGODA_FEATURE_CHUNK;
+    PAGODA_FEATURE_ALIBI | PAGODA_FEATURE_SINKS | PAGODA_FEATURE_CHUNK |
+    PAGODA_FEATURE_PREFIX_LM;
 bool isSupported(DType type) { return type == DType::F32; }
 
 /// Compiled libraries that are kept; a random sweep makes many.

@@ -94,6 +94,7 @@ CaseData::CaseData(const Case &theCase) : c(theCase) {
                    (spec.chunk ? PAGODA_FEATURE_CHUNK : 0) |
                    (spec.softcap ? PAGODA_FEATURE_SOFTCAP : 0) |
                    (spec.sinks ? PAGODA_FEATURE_SINKS : 0) |
+                   (spec.prefixLm ? PAGODA_FEATURE_PREFIX_LM : 0) |
                    (spec.alibiSlopes.empty() ? 0 : PAGODA_FEATURE_ALIBI);
   problem.args = &args;
   args.scale = float(spec.scale);
@@ -153,6 +154,9 @@ CaseData::CaseData(const Case &theCase) : c(theCase) {
 
   sinks = std::make_unique<GuardedBuffer>(shape.qHeads * sizeof(float));
   args.sinks = sinks->as<float>();
+  prefixes =
+      std::make_unique<GuardedBuffer>(c.lengths.size() * sizeof(int32_t));
+  args.prefix_lens = prefixes->as<int32_t>();
   writeValues();
   sealInputs();
   resetOutputs();
@@ -245,6 +249,10 @@ void CaseData::writeValues() {
   }
   for (int64_t h = 0; h < shape.qHeads; ++h)
     sinks->as<float>()[h] = float(normal(random));
+  // None, part, all and more than the sequence.
+  for (size_t s = 0; s < c.lengths.size(); ++s)
+    prefixes->as<int32_t>()[s] =
+        int32_t(random() % uint64_t(c.lengths[s].kv + 3));
 }
 
 int64_t CaseData::offsetOf(const pagoda_kv_view &view, int64_t s, int64_t t,
@@ -263,7 +271,7 @@ void CaseData::resetOutputs() {
 
 uint64_t CaseData::inputHash() const {
   uint64_t hash = 0xcbf29ce484222325u;
-  for (const auto *buffer : {&q, &k, &v, &table, &sinks})
+  for (const auto *buffer : {&q, &k, &v, &table, &sinks, &prefixes})
     hash = hashBytes(hash, **buffer);
   return hash;
 }
@@ -272,7 +280,7 @@ void CaseData::sealInputs() { sealed = inputHash(); }
 
 std::string CaseData::damage() const {
   if (inputHash() != sealed)
-    return "an input (q, k, v, block table or sinks) was written to";
+    return "an input (q, k, v, block table, sinks or prefixes) was written to";
   const reference::Shape &shape = problem.shape;
   auto scan = [](const char *name, const GuardedBuffer &buffer, int32_t dtype,
                  int64_t rowCount, int64_t tokenStride, int64_t heads,

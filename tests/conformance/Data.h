@@ -89,7 +89,7 @@ private:
   Case c;
   int64_t totalRows = 0;
   int64_t physicalBlocks = 0;
-  std::unique_ptr<GuardedBuffer> q, k, v, o, lse, table, sinks;
+  std::unique_ptr<GuardedBuffer> q, k, v, o, lse, table, sinks, prefixes;
   uint64_t sealed = 0;
 };
 

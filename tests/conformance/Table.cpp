@@ -112,10 +112,34 @@ void addFeatures(std::vector<Case> &cases) {
     spec.window = 20;
     spec.sinks = true;
   });
+  add("prefix", [](AttentionSpec &spec) { spec.prefixLm = true; });
+  add("prefix_window", [](AttentionSpec &spec) {
+    spec.prefixLm = true;
+    spec.window = 20;
+  });
   add("softcap_window", [](AttentionSpec &spec) {
     spec.window = 20;
     spec.softcap = 50;
   });
+}
+
+/// The orders that are not the default.
+void addOrders(std::vector<Case> &cases) {
+  for (const char *order : {"naive", "gather", "kv_outer"})
+    for (bool features : {false, true}) {
+      Case c = makeCase(std::string("order.") + order, mixedBatch());
+      // More keys than any order takes at once.
+      c.lengths.push_back({40, 1100});
+      c.schedule = {std::string("order=") + order};
+      if (features) {
+        c.name += ".features";
+        c.spec.sinks = true;
+        c.spec.softcap = 3;
+        c.spec.layout = KvLayout::NHD;
+        c.spec.vHeadDim = 40;
+      }
+      addPlans(cases, c);
+    }
 }
 
 void addTypes(std::vector<Case> &cases) {
@@ -137,6 +161,7 @@ std::vector<Case> fixedCases() {
   addShapes(cases);
   addBlockSizes(cases);
   addFeatures(cases);
+  addOrders(cases);
   addTypes(cases);
   return cases;
 }

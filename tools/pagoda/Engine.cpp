@@ -64,6 +64,7 @@ uint32_t featuresOf(const AttentionSpec &spec) {
          (spec.chunk ? PAGODA_FEATURE_CHUNK : 0) |
          (spec.softcap ? PAGODA_FEATURE_SOFTCAP : 0) |
          (spec.sinks ? PAGODA_FEATURE_SINKS : 0) |
+         (spec.prefixLm ? PAGODA_FEATURE_PREFIX_LM : 0) |
          (spec.alibiSlopes.empty() ? 0 : PAGODA_FEATURE_ALIBI);
 }
 

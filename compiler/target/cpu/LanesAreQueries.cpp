@@ -110,7 +110,7 @@ void LanesAreQueries::initState(StateInitOp op, const Panel &panel) {
 void LanesAreQueries::forEachScore(
     const Panel &panel, llvm::function_ref<Value(Value, int64_t, Value)> body) {
   b.forLoop(b.i64(0), keyCount(panel), 1, [&](Value key) {
-    Value row = scoresOf(key);
+    Value row = scoresOf(panel, key);
     for (int64_t n = 0; n < vectors(); ++n)
       storeRow(body(key, n, loadRow(row, n)), row, n);
   });
@@ -159,7 +159,7 @@ void LanesAreQueries::softmaxStep(SoftmaxStepOp op, const Panel &panel) {
     before.push_back(loadRow(rowsM, n));
   Values after =
       b.forLoop(b.i64(0), keys, 1, before, [&](Value key, ValueRange carried) {
-        Value row = scoresOf(key);
+        Value row = scoresOf(panel, key);
         Values next;
         for (int64_t n = 0; n < vectors(); ++n)
           next.push_back(b.maxf(loadRow(row, n), carried[n]));
@@ -179,7 +179,7 @@ void LanesAreQueries::softmaxStep(SoftmaxStepOp op, const Panel &panel) {
   }
   Values sums = b.forLoop(b.i64(0), keys, 1, splats(0, vectors()),
                           [&](Value key, ValueRange carried) {
-                            Value row = scoresOf(key);
+                            Value row = scoresOf(panel, key);
                             Values next;
                             for (int64_t n = 0; n < vectors(); ++n) {
                               Value distance = b.subf(loadRow(row, n), most[n]);
@@ -189,8 +189,20 @@ void LanesAreQueries::softmaxStep(SoftmaxStepOp op, const Panel &panel) {
                             }
                             return next;
                           });
-  for (int64_t n = 0; n < vectors(); ++n)
-    storeRow(b.fma(loadRow(rowsL, n), decays[n], sums[n]), rowsL, n);
+  for (int64_t n = 0; n < vectors(); ++n) {
+    Value kept = b.mulf(loadRow(rowsL, n), decays[n]);
+    Value total = b.addf(kept, sums[n]);
+    storeRow(total, rowsL, n);
+    if (!normalises())
+      continue;
+    Value zero = splats(0, 1)[0];
+    Value none =
+        arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, total, zero);
+    Value inverse =
+        b.select(none, zero, b.divf(b.splat(b.f32(1), c.lanes), total));
+    storeRow(b.mulf(kept, inverse), rowsAlpha, n);
+    storeRow(inverse, panelOf(share, 1, panel), n);
+  }
 }
 
 /// First where each row goes, then all rows through one transposition. Rows
@@ -209,9 +221,12 @@ void LanesAreQueries::store(StoreOp op, const Panel &panel) {
     Value token = b.div(packed, c.group);
     Value head = queryHead(panel.head, b.sub(packed, b.mul(token, c.group)));
     Value lane = b.mul(row, 4);
-    writeRow(op, token, head, b.load(b.getF32Type(), b.at(rowsM, lane)),
-             b.load(b.getF32Type(), b.at(rowsL, lane)),
+    Value l = b.load(b.getF32Type(), b.at(rowsL, lane));
+    writeRow(op, token, head, b.load(b.getF32Type(), b.at(rowsM, lane)), l,
              [&](Value target, Type, Value scale) {
+               // A final row is divided by l, a partial one is not.
+               if (normalises())
+                 scale = scale ? b.f32(1) : l;
                send(row, target, scale ? scale : b.f32(1));
              });
   });

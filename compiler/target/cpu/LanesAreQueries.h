@@ -35,7 +35,11 @@ public:
     m = c.slots.reserve(heads * rows * 4);
     l = c.slots.reserve(heads * rows * 4);
     alpha = c.slots.reserve(heads * rows * 4);
-    s = c.slots.reserve(c.kvTile() * panelRows() * 4);
+    // The whole matrix in the naive order, else one panel at a time.
+    s = c.slots.reserve(c.kvTile() * (naive() ? heads * rows : panelRows()) *
+                        4);
+    if (normalises())
+      share = c.slots.reserve(heads * rows * 4);
     targets = c.slots.reserve(panelRows() * 8);
     scales = c.slots.reserve(panelRows() * 4);
     nowhere = c.slots.reserve(vDim() * 4);
@@ -60,6 +64,11 @@ public:
   }
 
 private:
+  bool naive() const { return c.schedule.getOrder() == LoopOrder::naive; }
+  /// FlashAttention's first form keeps O divided by l after every tile.
+  bool normalises() const {
+    return c.schedule.getOrder() == LoopOrder::kv_outer;
+  }
   bool packs() const { return c.schedule.getPack(); }
   int64_t blockRows() const { return c.schedule.getBlockRows(); }
   int64_t vectors() const { return c.schedule.getBlockVectors(); }
@@ -87,8 +96,10 @@ private:
   Value keyCount(const Panel &panel) {
     return panel.valid ? b.widen(panel.valid) : b.i64(c.kvTile());
   }
-  Value scoresOf(Value index) {
-    return b.at(c.slot(s), b.mul(index, rowBytes()));
+  /// The panel's part of S^T, from row `index` (a key) on.
+  Value scoresOf(const Panel &panel, Value index) {
+    Value scores = naive() ? panelOf(s, c.kvTile(), panel) : c.slot(s);
+    return b.at(scores, b.mul(index, rowBytes()));
   }
   /// Rewrites the panel's scores key by key: `body(key, vector, score)`.
   void forEachScore(const Panel &panel,
@@ -112,6 +123,7 @@ private:
   int64_t targets;              ///< where each row of a panel is stored to
   int64_t scales;               ///< and what it is multiplied by
   int64_t nowhere;              ///< a row that nobody reads
+  int64_t share = 0;            ///< of the tile in a normalised O: 1 / l
   int64_t packed = 0; ///< V of a tile: [v_dim / block_rows][key][block_rows]
 };
 

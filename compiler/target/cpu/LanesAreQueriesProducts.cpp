@@ -120,7 +120,7 @@ void LanesAreQueries::qk(QkOp op, const Panel &panel) {
       Value index = b.add(key, r);
       if (c.kvTile() % block)
         index = b.min(index, b.i64(c.kvTile() - 1));
-      Value target = scoresOf(index);
+      Value target = scoresOf(panel, index);
       for (int64_t n = 0; n < vectors(); ++n)
         storeRow(sums[r * vectors() + n], target, n);
     }
@@ -132,7 +132,7 @@ void LanesAreQueries::pvColumns(const KvRows &rows, const Panel &panel,
                                 Value column, int64_t count, ValueRange scale) {
   Type type = packs() ? b.getF32Type() : c.cache.getElt();
   int64_t bytes = bytesOf(type), rowOfBlock = blockRows() * 4;
-  Value p = c.slot(s);
+  Value p = scoresOf(panel, b.i64(0));
   Value target = b.at(panelOf(o, vDim(), panel), b.mul(column, rowBytes()));
   Value offset =
       b.add(b.mul(panel.head, rows.headStride), b.mul(column, bytes));
@@ -168,6 +168,8 @@ void LanesAreQueries::pvColumns(const KvRows &rows, const Panel &panel,
     for (int64_t n = 0; n < vectors(); ++n) {
       Value row = b.at(target, r * rowBytes());
       Value soFar = loadRow(row, n), tile = sums[r * vectors() + n];
+      if (normalises())
+        tile = b.mulf(tile, loadRow(panelOf(share, 1, panel), n));
       storeRow(scale.empty() ? b.addf(soFar, tile)
                              : b.fma(soFar, scale[n], tile),
                row, n);

@@ -66,6 +66,7 @@ private:
   void lowerKvRange(KvRangeOp op);
   void lowerKvLoop(KvLoopOp op);
   void lowerKvRef(KvRefOp op, Value j);
+  void gatherRows(int64_t pointers, int64_t dim, Value count);
   void computePanelRanges(KvRangeOp op);
   SmallVector<Value> visibleKeys(KvRangeOp op, Value seq, Value qLo, Value qHi);
   KernelDescription describe();
@@ -83,11 +84,6 @@ private:
 
 LogicalResult KernelLowering::run() {
   ScheduleAttr schedule = c.schedule;
-  if (schedule.getOrder() != LoopOrder::q_outer &&
-      schedule.getOrder() != LoopOrder::split_kv)
-    return c.kernel.emitOpError()
-           << "loop order " << stringifyLoopOrder(schedule.getOrder())
-           << " is not supported on cpu yet, expected q_outer or split_kv";
   if (c.rows() < c.group)
     return c.kernel.emitOpError()
            << "schedule q_tile must hold the " << c.group
@@ -343,11 +339,12 @@ void KernelLowering::lowerKvLoop(KvLoopOp op) {
     PvOp product = *block.getOps<PvOp>().begin();
     const KvRows &values = c.kvRows.find(product.getV())->second;
     auto prepare = [&](Value head) { emitter->prepareTile(values, head); };
+    ArrayRef<Operation *> round; // the ops that a visit of a panel runs
     auto perPanel = [&](const Panel &whole) {
       auto body = [&](const Panel &panel) {
         emitter->prefetchNext(values, panel);
-        for (Operation &inner : block) {
-          TypeSwitch<Operation *>(&inner)
+        for (Operation *inner : round) {
+          TypeSwitch<Operation *>(inner)
               .Case([&](QkOp qk) { emitter->qk(qk, panel); })
               .Case([&](MapScoresOp map) { emitter->mapScores(map, panel); })
               .Case(
@@ -381,7 +378,34 @@ void KernelLowering::lowerKvLoop(KvLoopOp op) {
           b.compare(Predicate::slt, bound(*c.panelBegin), b.add(j, c.kvTile()));
       b.ifThen(arith::AndIOp::create(b, some, begun), [&] { body(panel); });
     };
+    SmallVector<Operation *> ops(llvm::make_pointer_range(block));
+    if (c.schedule.getOrder() == LoopOrder::naive) {
+      // One op after the other over the whole score matrix.
+      for (Operation *&op : ops) {
+        round = op;
+        if (isa<QkOp, MapScoresOp, MaskScoresOp, SoftmaxStepOp, PvOp,
+                RescaleOp>(op))
+          emitter->forEachPanel(perPanel);
+      }
+      return;
+    }
+    round = ops;
     emitter->forEachPanel(perPanel, prepare);
+  });
+}
+
+/// Copies the rows of a tile together and lets their pointers name the copies.
+void KernelLowering::gatherRows(int64_t pointers, int64_t dim, Value count) {
+  Type type = c.cache.getElt();
+  int64_t bytes = dim * type.getIntOrFloatBitWidth() / 8;
+  int64_t copies = c.slots.reserve(c.kvTile() * bytes);
+  b.forLoop(b.i64(0), b.widen(count), 1, [&](Value key) {
+    Value slot = b.at(c.slot(pointers), b.mul(key, 8));
+    Value source = b.load(b.pointerType(), slot);
+    Value target = b.at(c.slot(copies), b.mul(key, bytes));
+    LLVM::MemcpyInlineOp::create(b, target, source, b.getI64IntegerAttr(bytes),
+                                 /*isVolatile=*/false);
+    b.store(target, slot);
   });
 }
 
@@ -428,6 +452,9 @@ void KernelLowering::lowerKvRef(KvRefOp op, Value j) {
   if (op.getLimit())
     last = b.sub(c.scalars.lookup(op.getLimit()), 1);
   rows.pointers = fill(j, last);
+  if (c.schedule.getOrder() == LoopOrder::gather)
+    gatherRows(rows.pointers, key ? c.cache.getKDim() : c.cache.getVDim(),
+               rows.valid ? rows.valid : b.i32(keys));
   int64_t distance = key ? 0 : c.schedule.getPrefetch();
   if (distance && c.schedule.getLanes() == Lanes::queries) {
     rows.nextPointers = fill(b.add(j, distance * keys), b.sub(c.item.kvEnd, 1));
