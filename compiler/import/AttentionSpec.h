@@ -25,6 +25,13 @@ namespace pagoda {
 /// Element types; the values are those of `pagoda_dtype` in kernel_abi.h.
 enum class DType { F32 = 0, F16 = 1, BF16 = 2, F8E4M3 = 3, F8E5M2 = 4, I8 = 5 };
 
+/// "f32", "f16", "bf16", "f8e4m3", "f8e5m2" or "i8".
+constexpr const char *nameOf(DType type) {
+  constexpr const char *names[] = {"f32",    "f16",    "bf16",
+                                   "f8e4m3", "f8e5m2", "i8"};
+  return names[int(type)];
+}
+
 /// Order of the dimensions inside one cache block; values of `pagoda_layout`.
 enum class KvLayout { NHD = 0, HND = 1 };
 
@@ -47,10 +54,10 @@ struct AttentionSpec {
   // Which scores count and how. Run-time arguments carry the numbers; a value
   // here says that the feature exists and which number the model uses.
   bool causal = true;
-  std::optional<int64_t> window; ///< keys a query sees, itself included
-  std::optional<int64_t> chunk;  ///< positions per chunk (chunked attention)
-  std::optional<double> softcap; ///< score = c * tanh(score / c)
-  bool sinks = false;            ///< one learned logit per query head
+  std::optional<int64_t> window;  ///< keys a query sees, itself included
+  std::optional<int64_t> chunk;   ///< positions per chunk (chunked attention)
+  std::optional<double> softcap;  ///< score = c * tanh(score / c)
+  bool sinks = false;             ///< one learned logit per query head
   std::vector<float> alibiSlopes; ///< one per query head; empty: no ALiBi
 
   /// Query heads per KV head.
