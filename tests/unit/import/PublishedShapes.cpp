@@ -7,7 +7,43 @@
 
 #include "PublishedShapes.h"
 
+#include "llvm/Support/FormatVariadic.h"
+
 namespace pagoda::test {
+
+static std::string number(double value) {
+  char buffer[32];
+  snprintf(buffer, sizeof(buffer), "%.6g", value);
+  return buffer;
+}
+
+std::string describe(const LayerKind &kind) {
+  std::string text = kind.name + " " + std::to_string(kind.layers.size());
+  if (!kind.hasKvCache)
+    return text + ": no cache";
+  const AttentionSpec &spec = kind.spec;
+  const RopeConfig &rope = kind.rope;
+  text +=
+      llvm::formatv(": {0}x{1}x{2}/{3} scale {4}", spec.qHeads, spec.kvHeads,
+                    spec.headDim, spec.vHeadDim, number(spec.scale));
+  if (spec.window)
+    text += " window " + std::to_string(*spec.window);
+  if (spec.chunk)
+    text += " chunk " + std::to_string(*spec.chunk);
+  if (spec.softcap)
+    text += " cap " + number(*spec.softcap);
+  if (spec.sinks)
+    text += " sinks";
+  if (!spec.alibiSlopes.empty())
+    text += " alibi";
+  text += ", " + ropeKindName(rope.kind).str();
+  if (rope.kind == RopeKind::None)
+    return text;
+  text += " " + number(rope.theta) + " " + std::to_string(rope.rotaryDim);
+  if (rope.rotaryOffset)
+    text += "+" + std::to_string(rope.rotaryOffset);
+  return text + (rope.interleaved ? " pairs" : "");
+}
 
 const std::vector<PublishedShape> &publishedShapes() {
   static const std::vector<PublishedShape> shapes = {

@@ -8,12 +8,14 @@
 #ifndef PAGODA_TESTS_UNIT_IMPORT_PUBLISHEDSHAPES_H
 #define PAGODA_TESTS_UNIT_IMPORT_PUBLISHEDSHAPES_H
 
+#include "compiler/import/ModelConfig.h"
+
 #include <string>
 #include <vector>
 
 namespace pagoda::test {
 
-/// A config.json and the kinds of layers it means, one line each:
+/// One kind of layers in one line:
 ///
 ///   full_attention 28: 16x8x128/128 scale 0.0883883 window 4096, default 10000
 ///   128
@@ -21,6 +23,9 @@ namespace pagoda::test {
 /// name and layers; q heads, KV heads, head dims of k and v; the features that
 /// are there; kind, base and dims (+ offset) of the rotation, and "pairs" where
 /// neighbours form one.
+std::string describe(const LayerKind &kind);
+
+/// A config.json and the kinds of layers it means, as describe() writes them.
 struct PublishedShape {
   const char *name, *json;
   std::vector<std::string> kinds;
