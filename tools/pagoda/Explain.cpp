@@ -138,22 +138,19 @@ void printLevels(raw_ostream &os, const TileCandidate &tile) {
   }
 }
 
-/// Terms of the cost whose values differ, largest difference first, as many as
-/// go into `room` columns and one at least.
+/// Terms of the cost that are larger in `next`, the largest difference first,
+/// as many as go into `room` columns and one at least.
 std::string differences(const TileCandidate &best, const TileCandidate &next,
                         size_t room) {
   std::vector<std::pair<double, StringRef>> terms;
   for (auto [a, b] : zip(best.steps, next.steps))
     if (a.name == b.name && a.unit.empty() && a.name != "cost" &&
-        !isLevel(best, a) && a.result != b.result)
+        !isLevel(best, a) && b.result > a.result)
       terms.emplace_back(b.result - a.result, a.name);
-  llvm::sort(terms, [](auto &a, auto &b) {
-    return std::fabs(a.first) > std::fabs(b.first);
-  });
+  llvm::sort(terms, [](auto &a, auto &b) { return a.first > b.first; });
   std::string text;
   for (auto [difference, name] : terms) {
-    std::string term =
-        formatv("{0} {1}{2:F4}", name, difference > 0 ? "+" : "", difference);
+    std::string term = formatv("{0} +{1:F4}", name, difference);
     if (!text.empty() && text.size() + 2 + term.size() > room)
       break;
     text += (text.empty() ? "" : ", ") + term;

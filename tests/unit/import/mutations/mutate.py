@@ -147,6 +147,8 @@ def main():
     for name in ("source", "build", "work"):
         parser.add_argument(name, type=pathlib.Path)
     parser.add_argument("--only", default="", help="part of a change's name")
+    parser.add_argument("--skip", type=int, default=0,
+                        help="changes to leave out at the beginning")
     parser.add_argument("--list", action="store_true", help="only print names")
     args = parser.parse_args()
     bad, changes = [], []
@@ -158,7 +160,7 @@ def main():
         else:
             changes.append((name, file, text.replace(old, new)))
     changes += tabled(args.source)
-    changes = [c for c in changes if args.only in c[0]]
+    changes = [c for c in changes if args.only in c[0]][args.skip:]
     if args.list:
         print("\n".join(c[0] for c in changes))
         return
