@@ -335,6 +335,11 @@ TEST(Refusal, FilesThatCannotBeRead) {
   ASSERT_FALSE(bool(folder));
   EXPECT_EQ(llvm::toString(folder.takeError()),
             "/: is a directory, expected a file");
+  // No size, and no end.
+  llvm::Expected<ModelConfig> endless = loadModelConfig("/dev/zero");
+  ASSERT_FALSE(bool(endless));
+  EXPECT_EQ(llvm::toString(endless.takeError()),
+            "/dev/zero: has more than 16777216 bytes, expected a config.json");
 }
 
 } // namespace
