@@ -15,6 +15,7 @@
 
 #include "compiler/import/Families.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "gtest/gtest.h"
 
@@ -51,8 +52,11 @@ std::string summary(const std::string &text) {
   if (!model)
     return llvm::toString(model.takeError());
   std::string result = model->family + ", " + std::to_string(model->maxLength);
-  for (const LayerKind &kind : model->kinds)
+  for (const LayerKind &kind : model->kinds) {
     result += "; " + describe(kind);
+    if (kind.hasKvCache && kind.rope.kind > RopeKind::Default)
+      result += " " + llvm::formatv("{0}", toJson(kind.rope)).str();
+  }
   for (size_t i = 0; i < model->noRopeLayers.size(); ++i)
     result +=
         (i ? " " : "; unrotated ") + std::to_string(model->noRopeLayers[i]);
@@ -77,6 +81,12 @@ TEST(ClassDefaults, AreThoseOfTheModelsClasses) {
                          type + "\"}}";
     EXPECT_EQ(summary(flat), expected[type]) << type;
     EXPECT_EQ(summary(nested), expected[type + " nested"]) << type;
+    // Windows that the class leaves out unless it is told.
+    if (!llvm::StringRef(findFamily(name)->defaults)
+             .contains("use_sliding_window"))
+      continue;
+    nested.insert(nested.size() - 2, R"(,"use_sliding_window":true)");
+    EXPECT_EQ(summary(nested), expected[type + " windowed"]) << type;
   }
 }
 

@@ -11,9 +11,9 @@
 
 namespace pagoda::test {
 
-static std::string number(double value) {
+static std::string number(double value, int digits = 6) {
   char buffer[32];
-  snprintf(buffer, sizeof(buffer), "%.6g", value);
+  snprintf(buffer, sizeof(buffer), "%.*g", digits, value);
   return buffer;
 }
 
@@ -39,7 +39,7 @@ std::string describe(const LayerKind &kind) {
   text += ", " + ropeKindName(rope.kind).str();
   if (rope.kind == RopeKind::None)
     return text;
-  text += " " + number(rope.theta) + " " + std::to_string(rope.rotaryDim);
+  text += " " + number(rope.theta, 9) + " " + std::to_string(rope.rotaryDim);
   if (rope.rotaryOffset)
     text += "+" + std::to_string(rope.rotaryOffset);
   return text + (rope.interleaved ? " pairs" : "");
@@ -61,7 +61,7 @@ const std::vector<PublishedShape> &publishedShapes() {
        "max_position_embeddings":262144,"dtype":"bfloat16"}})",
        {"sliding_attention 5: 16x8x256/256 scale 1 window 1024, default 10000 "
         "256",
-        "full_attention 1: 16x2x512/512 scale 1, proportional 1e+06 512"}},
+        "full_attention 1: 16x2x512/512 scale 1, proportional 1000000 512"}},
       {"qwen2.5-vl",
        R"({"architectures":["Qwen2_5_VLForConditionalGeneration"],
        "model_type":"qwen2_5_vl","hidden_size":3584,"num_hidden_layers":28,
@@ -72,7 +72,8 @@ const std::vector<PublishedShape> &publishedShapes() {
        "rope_scaling":{"type":"mrope","mrope_section":[16,24,24]},
        "torch_dtype":"bfloat16","vision_config":{"depth":32,
        "hidden_size":1280}})",
-       {"full_attention 28: 28x4x128/128 scale 0.0883883, default 1e+06 128"}},
+       {"full_attention 28: 28x4x128/128 scale 0.0883883, default 1000000 "
+        "128"}},
       {"qwen3-vl-moe",
        R"({"model_type":"qwen3_vl_moe",
        "text_config":{"model_type":"qwen3_vl_moe_text","head_dim":128,
@@ -81,7 +82,8 @@ const std::vector<PublishedShape> &publishedShapes() {
        "rope_scaling":{"mrope_interleaved":true,"mrope_section":[24,20,20],
        "rope_type":"default"},"max_position_embeddings":262144,
        "dtype":"bfloat16"}})",
-       {"full_attention 94: 64x4x128/128 scale 0.0883883, default 5e+06 128"}},
+       {"full_attention 94: 64x4x128/128 scale 0.0883883, default 5000000 "
+        "128"}},
       {"qwen3.5",
        R"({"model_type":"qwen3_5","text_config":{"model_type":"qwen3_5_text",
        "hidden_size":4096,"num_hidden_layers":4,"num_attention_heads":16,
@@ -91,7 +93,7 @@ const std::vector<PublishedShape> &publishedShapes() {
        "rope_theta":10000000,"partial_rotary_factor":0.25,"mrope_section":[11,
        11,10]},"max_position_embeddings":262144,"dtype":"bfloat16"}})",
        {"linear_attention 3: no cache",
-        "full_attention 1: 16x4x256/256 scale 0.0625, default 1e+07 64"}},
+        "full_attention 1: 16x4x256/256 scale 0.0625, default 10000000 64"}},
       {"qwen1",
        R"({"model_type":"qwen","hidden_size":4096,"num_hidden_layers":32,
        "num_attention_heads":32,"kv_channels":128,"seq_length":8192,
@@ -104,7 +106,8 @@ const std::vector<PublishedShape> &publishedShapes() {
        "num_attention_heads":32,"num_key_value_heads":8,"head_dim":128,
        "sliding_window":null,"rope_theta":1000000.0,
        "max_position_embeddings":131072,"torch_dtype":"bfloat16"})",
-       {"full_attention 40: 32x8x128/128 scale 0.0883883, default 1e+06 128"}},
+       {"full_attention 40: 32x8x128/128 scale 0.0883883, default 1000000 "
+        "128"}},
       {"mistral-small-3.1",
        R"({"model_type":"mistral3","text_config":{"model_type":"mistral",
        "hidden_size":5120,"num_hidden_layers":40,"num_attention_heads":32,
@@ -120,7 +123,8 @@ const std::vector<PublishedShape> &publishedShapes() {
        "max_position_embeddings":4096,"model_type":"llama",
        "num_attention_heads":56,"num_hidden_layers":60,"num_key_value_heads":8,
        "rope_theta":5000000.0,"torch_dtype":"bfloat16"}})",
-       {"full_attention 60: 56x8x128/128 scale 0.0883883, default 5e+06 128"}},
+       {"full_attention 60: 56x8x128/128 scale 0.0883883, default 5000000 "
+        "128"}},
       {"internvl2_5",
        R"({"model_type":"internvl_chat",
        "llm_config":{"architectures":["InternLM2ForCausalLM"],
@@ -129,7 +133,8 @@ const std::vector<PublishedShape> &publishedShapes() {
        "rope_scaling":{"factor":2.0,"type":"dynamic"},
        "max_position_embeddings":32768,"torch_dtype":"bfloat16"},
        "torch_dtype":"bfloat16"})",
-       {"full_attention 32: 32x8x128/128 scale 0.0883883, dynamic 1e+06 128"}},
+       {"full_attention 32: 32x8x128/128 scale 0.0883883, dynamic 1000000 "
+        "128"}},
       {"llama4-maverick",
        R"({"model_type":"llama4","text_config":{"model_type":"llama4_text",
        "attention_chunk_size":8192,"head_dim":128,"hidden_size":5120,
@@ -205,7 +210,7 @@ const std::vector<PublishedShape> &publishedShapes() {
        "num_hidden_layers":46,"num_attention_heads":96,"num_key_value_heads":8,
        "partial_rotary_factor":0.5,"rope_theta":1000000,"rope_scaling":null,
        "max_position_embeddings":131072,"torch_dtype":"bfloat16"})",
-       {"full_attention 46: 96x8x128/128 scale 0.0883883, default 1e+06 64"}},
+       {"full_attention 46: 96x8x128/128 scale 0.0883883, default 1000000 64"}},
       {"ernie-4.5-21b",
        R"({"model_type":"ernie4_5_moe","hidden_size":2560,"num_hidden_layers":28,
        "num_attention_heads":20,"num_key_value_heads":4,"head_dim":128,
@@ -236,7 +241,7 @@ const std::vector<PublishedShape> &publishedShapes() {
        "num_key_value_heads":8,"attention_multiplier":0.015625,
        "rope_theta":10000000,"max_position_embeddings":131072,
        "torch_dtype":"bfloat16"}})",
-       {"full_attention 40: 32x8x64/64 scale 0.015625, default 1e+07 64"}},
+       {"full_attention 40: 32x8x64/64 scale 0.015625, default 10000000 64"}},
       {"jamba-1.5",
        R"({"model_type":"jamba","hidden_size":4096,"num_hidden_layers":32,
        "num_attention_heads":32,"num_key_value_heads":8,"attn_layer_offset":4,
@@ -254,7 +259,7 @@ const std::vector<PublishedShape> &publishedShapes() {
        "rope_theta":1000000.0,"max_position_embeddings":128000,
        "torch_dtype":"bfloat16"})",
        {"conv 10: no cache",
-        "full_attention 6: 32x8x64/64 scale 0.125, default 1e+06 64"}},
+        "full_attention 6: 32x8x64/64 scale 0.125, default 1000000 64"}},
       {"exaone-3.5",
        R"({"model_type":"exaone","hidden_size":2560,"num_layers":30,
        "num_attention_heads":32,"num_key_value_heads":8,"head_dim":80,
@@ -262,7 +267,7 @@ const std::vector<PublishedShape> &publishedShapes() {
        "high_freq_factor":4.0,"low_freq_factor":1.0,
        "original_max_position_embeddings":8192,"rope_type":"llama3"},
        "max_position_embeddings":32768,"torch_dtype":"bfloat16"})",
-       {"full_attention 30: 32x8x80/80 scale 0.111803, llama3 1e+06 80"}},
+       {"full_attention 30: 32x8x80/80 scale 0.111803, llama3 1000000 80"}},
       {"exaone4-32b",
        R"({"model_type":"exaone4","hidden_size":5120,"num_hidden_layers":64,
        "num_attention_heads":40,"num_key_value_heads":8,"head_dim":128,
@@ -294,7 +299,7 @@ const std::vector<PublishedShape> &publishedShapes() {
        "rope_type":"llama3"},"max_position_embeddings":131072,
        "torch_dtype":"bfloat16"})",
        {"sliding_attention 48: 40x8x128/128 scale 0.0883883 window 4096, "
-        "llama3 1e+06 128",
+        "llama3 1000000 128",
         "full_attention 16: 40x8x128/128 scale 0.0883883, none"}},
       {"cohere2-7b",
        R"({"model_type":"cohere2","hidden_size":4096,"num_hidden_layers":32,
@@ -390,7 +395,7 @@ const std::vector<PublishedShape> &publishedShapes() {
        "max_position_embeddings":32768},"torch_dtype":"bfloat16"})",
        {"sliding_attention 8: 8x2x256/256 scale 1 window 512, default 10000 "
         "256",
-        "full_attention 2: 8x2x256/256 scale 1, default 1e+06 256"}},
+        "full_attention 2: 8x2x256/256 scale 1, default 1000000 256"}},
       {"paligemma2",
        R"({"model_type":"paligemma","text_config":{"model_type":"gemma2",
        "hidden_size":2304,"num_hidden_layers":26,"num_attention_heads":8,
@@ -409,7 +414,7 @@ const std::vector<PublishedShape> &publishedShapes() {
        "factor":1.0,"mscale":1.0,"mscale_all_dim":1.0,"type":"dynamic"},
        "max_position_embeddings":32768,"torch_dtype":"bfloat16",
        "use_cla":false})",
-       {"full_attention 32: 32x8x128/128 scale 0.0883883, default 1.11588e+07 "
+       {"full_attention 32: 32x8x128/128 scale 0.0883883, default 11158839.9 "
         "128"}},
       {"minimax-m1",
        R"({"model_type":"minimax_m1","hidden_size":6144,"num_hidden_layers":8,
@@ -417,7 +422,7 @@ const std::vector<PublishedShape> &publishedShapes() {
        "rotary_dim":64,"rope_theta":10000000,"attn_type_list":[0,0,0,0,0,0,0,
        1],"max_position_embeddings":10240000,"torch_dtype":"bfloat16"})",
        {"linear_attention 7: no cache",
-        "full_attention 1: 64x8x128/128 scale 0.0883883, default 1e+07 64"}},
+        "full_attention 1: 64x8x128/128 scale 0.0883883, default 10000000 64"}},
       {"zamba2",
        R"({"model_type":"zamba2","hidden_size":2560,"num_hidden_layers":4,
        "num_attention_heads":32,"num_key_value_heads":32,
@@ -455,7 +460,8 @@ const std::vector<PublishedShape> &publishedShapes() {
        "num_attention_heads":32,"num_key_value_heads":8,
        "rope_theta":100000000.0,"max_position_embeddings":131072},
        "dtype":"bfloat16"})",
-       {"full_attention 30: 32x8x128/128 scale 0.0883883, default 1e+08 128"}}};
+       {"full_attention 30: 32x8x128/128 scale 0.0883883, default 100000000 "
+        "128"}}};
   return shapes;
 }
 

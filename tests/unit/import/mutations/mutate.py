@@ -69,6 +69,9 @@ def tabled(source):
                 yield change(f"plain {m.group(1)}", m.start(), len(m.group()),
                              "")
             for m in re.finditer(r'"(\w+)":(\d+)(\.\d+)?', row):
+                # The hidden size says nothing where the head dim is given.
+                if m.group(1) == "hidden_size" and '"head_dim"' in row:
+                    continue
                 yield change(f"another {m.group(1)}", m.start(2),
                              len(m.group(2)), str(int(m.group(2)) + 1))
             for m in re.finditer(r'"(\w+)":(true|false)', row):
