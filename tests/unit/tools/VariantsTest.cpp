@@ -94,9 +94,8 @@ TEST_F(Variants, TheMachineDecides) {
     EXPECT_EQ(targets(avx512 | PAGODA_CPU_AVX512_BF16, features),
               std::vector<std::string>(3, "cpu:x86-64-v4"));
   }
-}
 
-TEST_F(Variants, NothingIsTakenThatCannotRun) {
+  // What cannot run is not taken, here or elsewhere.
   try {
     (void)library->select(wanted(PAGODA_FEATURE_CAUSAL), PAGODA_CPU_AVX2);
     FAIL() << "a machine without FMA got a kernel";
