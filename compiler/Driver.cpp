@@ -5,27 +5,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Runs the phases one after the other. Each arrow of the path is one function
-// of class Compilation: build, run(phase), translate, emit.
+// Compiles for each machine of a library, links what comes of it into one
+// module and makes an artifact of that.
 //
 //===----------------------------------------------------------------------===//
 
 #include "compiler/Driver.h"
-#include "compiler/Pipeline.h"
+#include "compiler/Compilation.h"
 #include "compiler/emit/Object.h"
-#include "compiler/emit/Ptx.h"
-#include "compiler/import/BuildAttention.h"
-#include "compiler/target/KernelAbi.h"
-#include "compiler/tiling/SramFit.h"
-#include "dialect/Dialect.h"
 
-#include "mlir/IR/MLIRContext.h"
-#include "mlir/IR/Verifier.h"
-#include "mlir/Pass/PassManager.h"
-#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Linker/Linker.h"
 #include "llvm/Support/raw_ostream.h"
-
-#include <chrono>
+#include "llvm/TargetParser/Triple.h"
 
 using namespace llvm;
 using namespace pagoda;
@@ -48,211 +39,162 @@ Expected<Stage> pagoda::parseStage(StringRef text) {
 
 namespace {
 
-/// One compilation: the IR as it goes through the phases, with timings.
-class Compilation {
+/// Machines of one library, each with its compilation.
+class Library {
 public:
-  Compilation(const std::vector<AttentionSpec> &specs,
-              const CompileOptions &options)
-      : specs(specs), options(options),
-        codeMachine(options.emulate ? Machine::host() : options.machine),
-        context(createContext()) {}
-
-  Error build();
-  Error run(Phase phase);
-  Error translate();
+  static Expected<Library> create(const std::vector<AttentionSpec> &specs,
+                                  const CompileOptions &options,
+                                  PhaseTimings &timings);
+  Error runTo(Phase last);
+  /// Object code, or the text of an assembly language.
   Expected<std::string> emit(bool assembly);
-  std::vector<KernelSummary> summaries();
-  std::string reasonFor(const AttentionSpec &spec, StringRef role);
-  std::string text();
-
-  PhaseTimings timings;
+  /// LLVM IR as it is before code generation.
+  Expected<std::string> llvmText();
+  Artifact describe();
 
 private:
-  static std::unique_ptr<mlir::MLIRContext> createContext() {
-    mlir::DialectRegistry registry;
-    registerDialects(registry);
-    // One compilation is one thread's work: no pool.
-    return std::make_unique<mlir::MLIRContext>(
-        registry, mlir::MLIRContext::Threading::DISABLED);
-  }
-  auto timed(std::string name) {
-    auto start = std::chrono::steady_clock::now();
-    return scope_exit([this, name, start] {
-      std::chrono::duration<double, std::milli> elapsed =
-          std::chrono::steady_clock::now() - start;
-      timings.emplace_back(name, elapsed.count());
-    });
-  }
-  /// Runs `body` with diagnostics collected into the error.
-  Error collect(function_ref<bool()> body);
+  explicit Library(const CompileOptions &options, PhaseTimings &timings)
+      : options(&options), timings(&timings),
+        context(std::make_unique<LLVMContext>()) {}
+  /// Translates, links and optimizes.
+  Error translate();
 
-  const std::vector<AttentionSpec> &specs;
-  const CompileOptions &options;
-  const Machine codeMachine;      ///< that the code runs on
-  std::vector<std::string> names; ///< of the specs' functions
-  std::unique_ptr<mlir::MLIRContext> context;
-  mlir::OwningOpRef<mlir::ModuleOp> module;
+  const CompileOptions *options;
+  PhaseTimings *timings;
+  std::unique_ptr<LLVMContext> context;
+  std::vector<std::unique_ptr<Compilation>> compilations;
+  std::vector<std::string> suffixes;
   std::unique_ptr<TargetMachine> target;
-  LLVMContext llvmContext;
-  std::unique_ptr<Module> llvmModule;
+  std::unique_ptr<Module> module;
 };
 
 } // namespace
 
-Error Compilation::collect(function_ref<bool()> body) {
-  std::string text;
-  mlir::ScopedDiagnosticHandler handler(
-      context.get(), [&](mlir::Diagnostic &diagnostic) {
-        if (!text.empty())
-          text += "\n";
-        raw_string_ostream stream(text);
-        if (auto name = dyn_cast<mlir::NameLoc>(diagnostic.getLocation()))
-          stream << name.getName().strref() << ": ";
-        stream << diagnostic;
-      });
-  if (body())
-    return Error::success();
-  return createStringError(text.empty() ? "compilation failed" : text);
-}
-
-/// Specification -> attention IR.
-Error Compilation::build() {
-  auto timer = timed("build");
-  module = mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get()));
-  context->loadAllAvailableDialects();
-  for (const AttentionSpec &spec : specs) {
-    std::string name = specs.size() == 1 || spec.name.empty()
-                           ? options.name
-                           : options.name + "_" + spec.name;
-    for (char &letter : name)
-      if (!isAlnum(letter))
-        letter = '_';
-    while (is_contained(names, name))
-      name += "_";
-    names.push_back(name);
-    buildAttention(*module, spec, name);
+/// Variants are functions of one object file.
+static Error checkVariants(const CompileOptions &options) {
+  const Machine &first = options.machine;
+  if (options.emulate && first.kind != TargetKind::Nvidia)
+    return createStringError("the emulator runs kernels of nvidia targets, "
+                             "got " +
+                             first.name);
+  for (const Machine &machine : options.variants) {
+    if (machine.name == first.name)
+      return createStringError("target " + machine.name + " is named twice");
+    if (machine.kind != TargetKind::Cpu || first.kind != TargetKind::Cpu ||
+        Triple(machine.triple).getArch() != Triple(first.triple).getArch())
+      return createStringError("targets " + first.name + " and " +
+                               machine.name +
+                               " cannot share a library, expected CPUs of one "
+                               "architecture");
   }
-  return collect([&] { return succeeded(mlir::verify(*module)); });
-}
-
-Error Compilation::run(Phase phase) {
-  static constexpr StringLiteral names[] = {"attention", "tiled", "target",
-                                            "llvm"};
-  auto timer = timed(names[int(phase)].str());
-  mlir::PassManager passes(context.get(), mlir::ModuleOp::getOperationName());
-  if (phase == Phase::Llvm && options.emulate)
-    buildEmulatedLlvm(passes);
-  else
-    buildPhase(passes, phase, options.machine, options.schedule);
-  return collect([&] { return succeeded(passes.run(*module)); });
-}
-
-Error Compilation::translate() {
-  Expected<std::unique_ptr<TargetMachine>> machine =
-      createTargetMachine(codeMachine);
-  if (!machine)
-    return machine.takeError();
-  target = std::move(*machine);
-  {
-    auto timer = timed("translate");
-    Expected<std::unique_ptr<Module>> translated =
-        codeMachine.kind == TargetKind::Nvidia
-            ? translateDevice(*module, llvmContext, *target)
-            : pagoda::translate(*module, llvmContext, *target, codeMachine);
-    if (!translated)
-      return translated.takeError();
-    llvmModule = std::move(*translated);
-  }
-  // Emulated kernels spend their time in the emulator; what counts is that they
-  // are there soon.
-  if (options.emulate) {
-    target->setOptLevel(CodeGenOptLevel::None);
-    return Error::success();
-  }
-  auto timer = timed("optimize");
-  optimize(*llvmModule, *target);
   return Error::success();
 }
 
-Expected<std::string> Compilation::emit(bool assembly) {
-  auto timer = timed("codegen");
-  return emitCode(*llvmModule, *target, assembly);
+Expected<Library> Library::create(const std::vector<AttentionSpec> &specs,
+                                  const CompileOptions &options,
+                                  PhaseTimings &timings) {
+  if (Error error = checkVariants(options))
+    return error;
+  Library library(options, timings);
+  std::vector<const Machine *> machines = {&options.machine};
+  for (const Machine &machine : options.variants)
+    machines.push_back(&machine);
+  for (const Machine *machine : machines)
+    library.suffixes.push_back(machines.size() > 1 ? "_" + machine->name : "");
+  for (auto [machine, suffix] : zip(machines, library.suffixes))
+    library.compilations.push_back(std::make_unique<Compilation>(
+        specs, options, *machine, suffix, timings));
+  return library;
 }
 
-/// Why the kernel has the tile it has: what select-tiles computed, once more.
-std::string Compilation::reasonFor(const AttentionSpec &spec, StringRef role) {
-  if (role != "prefill" && role != "decode")
-    return "one query row at a time";
-  Expected<TileCandidate> tile = selectTile(
-      options.machine, spec,
-      role == "prefill" ? Variant::Prefill : Variant::Decode, options.schedule);
-  if (tile)
-    return tile->reason();
-  consumeError(tile.takeError());
-  return "";
+Error Library::runTo(Phase last) {
+  for (auto &compilation : compilations)
+    if (Error error = compilation->runTo(last))
+      return error;
+  return Error::success();
 }
 
-std::vector<KernelSummary> Compilation::summaries() {
-  std::vector<KernelSummary> result;
-  for (const KernelDescription &kernel : descriptionsOf(*module)) {
-    KernelSummary summary;
-    summary.name = kernel.symbol;
-    StringRef name(kernel.symbol);
-    summary.role = name.substr(name.rfind('_') + 1).str();
-    summary.schedule = kernel.schedule;
-    summary.kvTile = kernel.info.kv_tile;
-    summary.qTile = kernel.info.max_rows * kernel.info.q_heads /
-                    std::max(kernel.info.kv_heads, 1);
-    summary.scratchBytes = kernel.info.scratch_bytes;
-    summary.info = kernel.info;
-    // A kernel's name is its function's and what it does.
-    StringRef function = name.substr(0, name.rfind('_'));
-    for (auto [spec, built] : zip(specs, names)) {
-      if (function != built)
-        continue;
-      summary.spec = spec.name;
-      summary.reason = reasonFor(spec, summary.role);
-    }
-    result.push_back(std::move(summary));
+Error Library::translate() {
+  bool emulate = options->emulate;
+  Expected<std::unique_ptr<TargetMachine>> machine =
+      createTargetMachine(emulate ? Machine::host() : options->machine);
+  if (!machine)
+    return machine.takeError();
+  target = std::move(*machine);
+  std::vector<KernelDescription> kernels;
+  for (auto &compilation : compilations) {
+    Expected<std::unique_ptr<Module>> part =
+        compilation->translate(*context, *target);
+    if (!part)
+      return part.takeError();
+    append_range(kernels, compilation->descriptions());
+    if (!module)
+      module = std::move(*part);
+    else if (Linker::linkModules(*module, std::move(*part)))
+      return createStringError("variants of kernels cannot be linked");
   }
+  if (options->machine.kind == TargetKind::Cpu || emulate)
+    addLibraryTable(*module, kernels);
+  // Emulated kernels spend their time in the emulator; what counts is that they
+  // are there soon.
+  if (emulate)
+    target->setOptLevel(CodeGenOptLevel::None);
+  else
+    timed(*timings, "optimize", [&] { optimize(*module, *target); });
+  return Error::success();
+}
+
+Expected<std::string> Library::emit(bool assembly) {
+  if (Error error = translate())
+    return error;
+  return timed(*timings, "codegen",
+               [&] { return emitCode(*module, *target, assembly); });
+}
+
+Expected<std::string> Library::llvmText() {
+  if (Error error = translate())
+    return error;
+  std::string result;
+  raw_string_ostream(result) << *module;
   return result;
 }
 
-std::string Compilation::text() {
-  std::string result;
-  raw_string_ostream stream(result);
-  if (llvmModule)
-    stream << *llvmModule;
-  else
-    module->print(stream);
-  return result;
+Artifact Library::describe() {
+  Artifact artifact;
+  artifact.target = options->machine.name;
+  for (const Machine &machine : options->variants)
+    artifact.target += "," + machine.name;
+  for (auto &compilation : compilations)
+    append_range(artifact.kernels, compilation->summaries());
+  artifact.timings = *timings;
+  return artifact;
+}
+
+Expected<Artifact> pagoda::describe(const std::vector<AttentionSpec> &specs,
+                                    const CompileOptions &options) {
+  PhaseTimings timings;
+  Expected<Library> library = Library::create(specs, options, timings);
+  if (!library)
+    return library.takeError();
+  if (Error error = library->runTo(Phase::Target))
+    return error;
+  return library->describe();
 }
 
 Expected<Artifact> pagoda::compile(const std::vector<AttentionSpec> &specs,
                                    const CompileOptions &options) {
-  bool nvidia = options.machine.kind == TargetKind::Nvidia;
-  if (options.emulate && !nvidia)
-    return createStringError("the emulator runs kernels of nvidia targets, "
-                             "got " +
-                             options.machine.name);
-  Compilation compilation(specs, options);
-  if (Error error = compilation.build())
+  PhaseTimings timings;
+  Expected<Library> library = Library::create(specs, options, timings);
+  if (!library)
+    return library.takeError();
+  if (Error error = library->runTo(Phase::Llvm))
     return error;
-  for (Phase phase :
-       {Phase::Attention, Phase::Tiled, Phase::Target, Phase::Llvm})
-    if (Error error = compilation.run(phase))
-      return error;
-  if (Error error = compilation.translate())
-    return error;
-  bool ptx = nvidia && !options.emulate;
-  Expected<std::string> code = compilation.emit(/*assembly=*/ptx);
+  bool ptx = options.machine.kind == TargetKind::Nvidia && !options.emulate;
+  Expected<std::string> code = library->emit(/*assembly=*/ptx);
   if (!code)
     return code.takeError();
-  Artifact artifact;
-  artifact.target = options.machine.name;
+  Artifact artifact = library->describe();
   (ptx ? artifact.ptx : artifact.object) = std::move(*code);
-  artifact.kernels = compilation.summaries();
-  artifact.timings = compilation.timings;
   return artifact;
 }
 
@@ -264,21 +206,19 @@ pagoda::printStage(const std::vector<AttentionSpec> &specs,
     return createStringError("stage " + Twine(nvidia ? "asm" : "ptx") +
                              " does not exist for " + options.machine.name +
                              ", expected " + (nvidia ? "ptx" : "asm"));
-  Compilation compilation(specs, options);
-  if (Error error = compilation.build())
-    return error;
-  for (auto [phase, last] : {std::pair(Phase::Attention, Stage::Attention),
-                             {Phase::Tiled, Stage::Tiled},
-                             {Phase::Target, Stage::Target},
-                             {Phase::Llvm, Stage::Ptx}}) {
-    if (Error error = compilation.run(phase))
+  PhaseTimings timings;
+  if (stage <= Stage::Target) {
+    static_assert(int(Stage::Target) == int(Phase::Target));
+    Compilation compilation(specs, options, options.machine, "", timings);
+    if (Error error = compilation.runTo(Phase(stage)))
       return error;
-    if (stage == last && stage != Stage::Ptx)
-      return compilation.text();
-  }
-  if (Error error = compilation.translate())
-    return error;
-  if (stage == Stage::Llvm)
     return compilation.text();
-  return compilation.emit(/*assembly=*/true);
+  }
+  Expected<Library> library = Library::create(specs, options, timings);
+  if (!library)
+    return library.takeError();
+  if (Error error = library->runTo(Phase::Llvm))
+    return error;
+  return stage == Stage::Llvm ? library->llvmText()
+                              : library->emit(/*assembly=*/true);
 }

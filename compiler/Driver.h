@@ -7,8 +7,8 @@
 //
 // The compiler's front door, for tools: specification and machine in, kernels
 // out, as an artifact (object code and its description) or in process. Each
-// arrow of the path config -> attention IR -> tiled IR -> target IR -> artifact is
-// one function in Driver.cpp. No MLIR type appears here, so that a tool that
+// arrow of the path config -> attention IR -> tiled IR -> target IR -> artifact
+// is one function in Driver.cpp. No MLIR type appears here, so that a tool that
 // includes this header compiles fast.
 //
 //===----------------------------------------------------------------------===//
@@ -18,11 +18,13 @@
 
 #include "compiler/import/AttentionSpec.h"
 #include "compiler/tiling/Machine.h"
+#include "compiler/tiling/SramFit.h"
 #include "runtime/include/pagoda/kernel_abi.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,6 +39,9 @@ llvm::Expected<Stage> parseStage(llvm::StringRef text);
 
 struct CompileOptions {
   Machine machine = Machine::host();
+  /// CPUs of the same architecture that the library has variants for, too; the
+  /// runtime takes the best one that the machine at hand can run.
+  std::vector<Machine> variants;
   /// Overrides of the chosen schedules, "key=value" each, applied to every
   /// kernel that has the key. Checked against the machine like any schedule.
   std::vector<std::string> schedule;
@@ -55,17 +60,20 @@ struct KernelSummary {
   std::string name;     ///< unique in the library
   std::string spec;     ///< name of the AttentionSpec it belongs to
   std::string role;     ///< "prefill", "decode", "merge"
+  std::string target;   ///< name of the machine
   std::string schedule; ///< the schedule attribute, as text
   std::string reason;   ///< why this tile, one line
   int64_t qTile = 0;    ///< packed rows per item
   int64_t kvTile = 0;
   int64_t scratchBytes = 0;
+  /// How the tile was chosen; merge kernels have none.
+  std::optional<TileCandidate> tile;
   pagoda_kernel_info info{}; ///< without its pointers
 };
 
 /// Compiled code that can be written out.
 struct Artifact {
-  std::string target; ///< name of the machine
+  std::string target; ///< names of the machines, separated by commas
   std::string object; ///< ELF relocatable, for CPU targets
   std::string ptx;    ///< for NVIDIA targets
   std::vector<KernelSummary> kernels;
@@ -76,7 +84,16 @@ struct Artifact {
 llvm::Expected<Artifact> compile(const std::vector<AttentionSpec> &specs,
                                  const CompileOptions &options);
 
-/// The text of one level for `specs`.
+/// The same without the code: all that is known once kernels are lowered to the
+/// target's ops.
+llvm::Expected<Artifact> describe(const std::vector<AttentionSpec> &specs,
+                                  const CompileOptions &options);
+
+/// Whether code for `machine` can read and write elements of `type`: by
+/// instructions, not by calls into a library that kernels do not have.
+bool convertsType(const Machine &machine, DType type);
+
+/// The text of one level for `specs`; of `options.machine` only.
 llvm::Expected<std::string> printStage(const std::vector<AttentionSpec> &specs,
                                        const CompileOptions &options,
                                        Stage stage);

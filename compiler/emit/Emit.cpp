@@ -45,23 +45,22 @@ Error pagoda::linkSharedLibrary(StringRef objectPath, StringRef libraryPath) {
                                            "not on the path (Debian: lld-22)");
   SmallString<128> name = sys::path::filename(libraryPath);
   std::string message;
-  int status = sys::ExecuteAndWait(*linker,
-                                   {*linker, "-shared", "--build-id=none",
-                                    "-z", "noexecstack", "-soname", name, "-o",
-                                    libraryPath, objectPath},
-                                   /*Env=*/std::nullopt, /*Redirects=*/{},
-                                   /*SecondsToWait=*/0, /*MemoryLimit=*/0,
-                                   &message);
+  int status = sys::ExecuteAndWait(
+      *linker,
+      {*linker, "-shared", "--build-id=none", "-z", "noexecstack", "-soname",
+       name, "-o", libraryPath, objectPath},
+      /*Env=*/std::nullopt, /*Redirects=*/{},
+      /*SecondsToWait=*/0, /*MemoryLimit=*/0, &message);
   if (status == 0)
     return Error::success();
-  return createStringError(
-      formatv("{0}: ld.lld failed with status {1}{2}{3}", libraryPath, status,
-              message.empty() ? "" : ": ", message)
-          .str());
+  return createStringError(formatv("{0}: ld.lld failed with status {1}{2}{3}",
+                                   libraryPath, status,
+                                   message.empty() ? "" : ": ", message)
+                               .str());
 }
 
 Error pagoda::emitArtifact(const Artifact &artifact,
-                           ArrayRef<AttentionSpec> specs, StringRef dir,
+                           const Provenance &provenance, StringRef dir,
                            StringRef baseName) {
   if (std::error_code code = sys::fs::create_directories(dir))
     return createStringError(dir + ": " + code.message());
@@ -74,8 +73,7 @@ Error pagoda::emitArtifact(const Artifact &artifact,
     std::string object = path(baseName + ".o");
     if (Error error = writeFile(object, artifact.object))
       return error;
-    if (Error error =
-            linkSharedLibrary(object, path("lib" + baseName + ".so")))
+    if (Error error = linkSharedLibrary(object, path("lib" + baseName + ".so")))
       return error;
     if (Error error =
             writeFile(path(baseName + ".h"), headerText(artifact, baseName)))
@@ -84,7 +82,6 @@ Error pagoda::emitArtifact(const Artifact &artifact,
   if (!artifact.ptx.empty())
     if (Error error = writeFile(path(baseName + ".ptx"), artifact.ptx))
       return error;
-  std::string text =
-      formatv("{0:2}\n", manifest(artifact, specs)).str();
+  std::string text = formatv("{0:2}\n", manifest(artifact, provenance)).str();
   return writeFile(path(baseName + ".json"), text);
 }

@@ -13,6 +13,7 @@
 #define PAGODA_COMPILER_EMIT_EMIT_H
 
 #include "compiler/Driver.h"
+#include "compiler/import/ModelConfig.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/JSON.h"
@@ -30,16 +31,23 @@ llvm::Error linkSharedLibrary(llvm::StringRef objectPath,
 /// A C header that declares the library's table and lists its kernels.
 std::string headerText(const Artifact &artifact, llvm::StringRef baseName);
 
-/// Everything that a caller needs to know about the kernels: what each was built
-/// for, its schedule, and the values to pass at run time.
+/// What kernels are for, beyond the artifact itself.
+struct Provenance {
+  llvm::ArrayRef<AttentionSpec> specs;
+  const ModelConfig *model = nullptr;  ///< null: shapes without a model
+  llvm::ArrayRef<std::string> notes{}; ///< for a person: what was decided
+};
+
+/// Everything that a caller needs to know about the kernels: what each was
+/// built for, its schedule and the steps that led to it, the layers that use
+/// it, their rotation, and the values to pass at run time.
 llvm::json::Value manifest(const Artifact &artifact,
-                           llvm::ArrayRef<AttentionSpec> specs);
+                           const Provenance &provenance);
 
 /// Writes all files of an artifact into `dir`, which is made: CPU targets
 /// baseName.o, libbaseName.so, baseName.h; NVIDIA targets baseName.ptx; and
 /// baseName.json, the manifest.
-llvm::Error emitArtifact(const Artifact &artifact,
-                         llvm::ArrayRef<AttentionSpec> specs,
+llvm::Error emitArtifact(const Artifact &artifact, const Provenance &provenance,
                          llvm::StringRef dir, llvm::StringRef baseName);
 
 } // namespace pagoda

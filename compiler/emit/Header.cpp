@@ -30,10 +30,10 @@ std::string pagoda::headerText(const Artifact &artifact, StringRef baseName) {
             "kernel and holds its\n * entry. The indices below name them. */\n"
          << "extern const pagoda_library_info pagoda_library;\n\n";
   for (auto [index, kernel] : enumerate(artifact.kernels)) {
-    stream << "/* " << kernel.role << ": " << kernel.info.q_heads << " q heads, "
-           << kernel.info.kv_heads << " kv heads, head dim "
+    stream << "/* " << kernel.role << ": " << kernel.info.q_heads
+           << " q heads, " << kernel.info.kv_heads << " kv heads, head dim "
            << kernel.info.head_dim << ", block " << kernel.info.block_size
-           << " */\n"
+           << "; " << kernel.target << " */\n"
            << formatv("#define PAGODA_KERNEL_{0} {1}\n",
                       StringRef(kernel.name).upper(), index);
     stream << "void " << kernel.name

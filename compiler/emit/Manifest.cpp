@@ -10,12 +10,6 @@
 using namespace llvm;
 using namespace pagoda;
 
-static StringRef nameOf(DType type) {
-  static constexpr StringLiteral names[] = {"f32",    "f16",    "bf16",
-                                            "f8e4m3", "f8e5m2", "i8"};
-  return names[int(type)];
-}
-
 /// The run-time values that the model uses, by the names of kernel_abi.h.
 static json::Object arguments(const AttentionSpec &spec) {
   json::Object result{{"scale", spec.scale}};
@@ -30,7 +24,18 @@ static json::Object arguments(const AttentionSpec &spec) {
   return result;
 }
 
-static json::Value toJson(const AttentionSpec &spec) {
+/// The kinds of layers that a specification serves: which they are, and how
+/// they rotate q and k.
+static json::Array uses(const AttentionSpec &spec, const ModelConfig &model) {
+  json::Array result;
+  for (const LayerKind *kind : model.kindsServedBy(spec.name))
+    result.push_back(json::Object{{"kind", kind->name},
+                                  {"layers", json::Array(kind->layers)},
+                                  {"rope", toJson(kind->rope)}});
+  return result;
+}
+
+static json::Object specJson(const AttentionSpec &spec) {
   return json::Object{
       {"name", spec.name},
       {"q_heads", spec.qHeads},
@@ -47,16 +52,48 @@ static json::Value toJson(const AttentionSpec &spec) {
   };
 }
 
-static json::Value toJson(const KernelSummary &kernel) {
+/// How the tile was chosen: each step of the formula, and what each level of
+/// memory holds.
+static json::Object choiceJson(const TileCandidate &tile) {
+  json::Array steps, levels;
+  for (const Step &step : tile.steps) {
+    json::Object inputs;
+    for (auto [name, value] : step.inputs)
+      inputs[name] = value;
+    steps.push_back(json::Object{{"name", step.name},
+                                 {"formula", step.formula},
+                                 {"inputs", std::move(inputs)},
+                                 {"result", step.result},
+                                 {"unit", step.unit}});
+  }
+  for (const LevelUse &level : tile.levels) {
+    json::Object parts;
+    for (auto [name, amount] : level.parts)
+      parts[name] = amount;
+    levels.push_back(json::Object{{"level", level.level},
+                                  {"unit", level.unit},
+                                  {"parts", std::move(parts)},
+                                  {"total", level.total()},
+                                  {"budget", level.budget},
+                                  {"hard", level.hard}});
+  }
+  return json::Object{{"cost", tile.cost},
+                      {"levels", std::move(levels)},
+                      {"steps", std::move(steps)}};
+}
+
+static json::Object kernelJson(const KernelSummary &kernel) {
   const pagoda_kernel_info &info = kernel.info;
-  return json::Object{
+  json::Object result{
       {"name", kernel.name},
       {"spec", kernel.spec},
       {"role", kernel.role},
+      {"target", kernel.target},
       {"schedule", kernel.schedule},
       {"reason", kernel.reason},
       {"features", int64_t(info.features)},
       {"cpu_features", int64_t(info.cpu_features)},
+      {"q_tile", kernel.qTile},
       {"max_rows", info.max_rows},
       {"heads_per_item", info.heads_per_item},
       {"kv_tile", info.kv_tile},
@@ -64,17 +101,28 @@ static json::Value toJson(const KernelSummary &kernel) {
       {"threads", info.threads},
       {"shared_bytes", info.shared_bytes},
   };
+  if (kernel.tile)
+    result["choice"] = choiceJson(*kernel.tile);
+  return result;
 }
 
 json::Value pagoda::manifest(const Artifact &artifact,
-                             ArrayRef<AttentionSpec> specs) {
-  json::Array specList, kernelList;
-  for (const AttentionSpec &spec : specs)
-    specList.push_back(toJson(spec));
+                             const Provenance &provenance) {
+  json::Array specs, kernels;
+  for (const AttentionSpec &spec : provenance.specs) {
+    json::Object object = specJson(spec);
+    if (provenance.model)
+      object["used_by"] = uses(spec, *provenance.model);
+    specs.push_back(std::move(object));
+  }
   for (const KernelSummary &kernel : artifact.kernels)
-    kernelList.push_back(toJson(kernel));
-  return json::Object{{"abi_version", int64_t(PAGODA_ABI_VERSION)},
+    kernels.push_back(kernelJson(kernel));
+  json::Object result{{"abi_version", int64_t(PAGODA_ABI_VERSION)},
                       {"target", artifact.target},
-                      {"specs", std::move(specList)},
-                      {"kernels", std::move(kernelList)}};
+                      {"specs", std::move(specs)},
+                      {"kernels", std::move(kernels)},
+                      {"notes", json::Array(provenance.notes)}};
+  if (provenance.model)
+    result["model"] = provenance.model->toJson();
+  return result;
 }

@@ -63,11 +63,9 @@ pagoda::createTargetMachine(const Machine &machine) {
   return result;
 }
 
-Expected<std::unique_ptr<Module>> pagoda::translate(mlir::ModuleOp module,
-                                                    LLVMContext &context,
-                                                    TargetMachine &target,
-                                                    const Machine &machine) {
-  std::vector<KernelDescription> kernels = descriptionsOf(module);
+Expected<std::unique_ptr<Module>>
+pagoda::translate(mlir::ModuleOp module, LLVMContext &context,
+                  TargetMachine &target, const Machine &machine, bool table) {
   std::unique_ptr<Module> result =
       mlir::translateModuleToLLVMIR(module, context, "pagoda");
   if (!result)
@@ -84,7 +82,8 @@ Expected<std::unique_ptr<Module>> pagoda::translate(mlir::ModuleOp module,
     function.addFnAttr("min-legal-vector-width", width);
     function.addFnAttr(Attribute::NoUnwind);
   }
-  addLibraryTable(*result, kernels);
+  if (table)
+    addLibraryTable(*result, descriptionsOf(module));
   return result;
 }
 

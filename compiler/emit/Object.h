@@ -24,19 +24,21 @@ namespace pagoda {
 llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
 createTargetMachine(const Machine &machine);
 
-/// Translates a module in the LLVM dialect and adds the library table. Functions
-/// are marked for `target`'s CPU, features and preferred vector width.
+/// Translates a module in the LLVM dialect. Functions are marked for
+/// `machine`'s CPU, features and vector width, so that modules for several
+/// machines of one architecture can be linked. With `table`, the library table
+/// is added.
 llvm::Expected<std::unique_ptr<llvm::Module>>
 translate(mlir::ModuleOp module, llvm::LLVMContext &context,
-          llvm::TargetMachine &target, const Machine &machine);
+          llvm::TargetMachine &target, const Machine &machine,
+          bool table = true);
 
-/// Runs LLVM's optimizer.
+/// Runs those of LLVM's optimizations that kernels gain from.
 void optimize(llvm::Module &module, llvm::TargetMachine &target);
 
 /// Object code or assembly text.
-llvm::Expected<std::string> emitCode(llvm::Module &module,
-                                     llvm::TargetMachine &target,
-                                     bool assembly);
+llvm::Expected<std::string>
+emitCode(llvm::Module &module, llvm::TargetMachine &target, bool assembly);
 
 } // namespace pagoda
 

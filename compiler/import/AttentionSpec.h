@@ -25,6 +25,13 @@ namespace pagoda {
 /// Element types; the values are those of `pagoda_dtype` in kernel_abi.h.
 enum class DType { F32 = 0, F16 = 1, BF16 = 2, F8E4M3 = 3, F8E5M2 = 4, I8 = 5 };
 
+/// "f32", "f16", "bf16", "f8e4m3", "f8e5m2" or "i8".
+constexpr const char *nameOf(DType type) {
+  constexpr const char *names[] = {"f32",    "f16",    "bf16",
+                                   "f8e4m3", "f8e5m2", "i8"};
+  return names[int(type)];
+}
+
 /// Order of the dimensions inside one cache block; values of `pagoda_layout`.
 enum class KvLayout { NHD = 0, HND = 1 };
 

@@ -45,6 +45,8 @@ const StringRef otherKeys[] = {
     "head_dim",
     "kv_channels",
     "attention_head_dim",
+    "global_head_dim",
+    "num_global_key_value_heads",
     "layers_block_type",
     "max_position_embeddings",
     "n_positions",

@@ -99,6 +99,7 @@ LayerShape latentHeads(ImportContext &, llvm::StringRef type, int64_t layer);
 LayerShape perLayerHeads(ImportContext &, llvm::StringRef type, int64_t layer);
 LayerShape blockConfigHeads(ImportContext &, llvm::StringRef type,
                             int64_t layer);
+LayerShape globalHeads(ImportContext &, llvm::StringRef type, int64_t layer);
 LayerShape attentionHeadDimHeads(ImportContext &, llvm::StringRef type,
                                  int64_t layer);
 

@@ -187,6 +187,18 @@ LayerShape blockConfigHeads(ImportContext &c, StringRef, int64_t layer) {
   return uniform(q, q / *group, headDim(c));
 }
 
+LayerShape globalHeads(ImportContext &c, StringRef type, int64_t) {
+  int64_t q = queryHeads(c);
+  int64_t kv = kvHeadsUnder(c.config, "num_key_value_heads", q);
+  if (type != "full_attention")
+    return uniform(q, kv, headDim(c));
+  // Layers that see all keys have wider heads, and fewer where K serves as V.
+  if (c.config.boolean("attention_k_eq_v", false))
+    kv = c.config.maybeInteger("num_global_key_value_heads", headRange)
+             .value_or(kv);
+  return uniform(q, kv, headDim(c, "global_head_dim"));
+}
+
 LayerShape attentionHeadDimHeads(ImportContext &c, StringRef, int64_t) {
   int64_t q = queryHeads(c);
   auto dim = c.config.maybeInteger("attention_head_dim", headDimRange);

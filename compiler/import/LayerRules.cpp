@@ -384,10 +384,12 @@ std::vector<int64_t> sharedKvSources(ImportContext &c,
   std::vector<int64_t> source;
   for (int64_t i = 0; i < c.model.layers; ++i)
     source.push_back(layerTypeHasKvCache(types[i]).value_or(false) ? i : -1);
-  // gemma3n: the last layers read the cache of the last layer of their kind
-  // before them.
-  if (auto shared = c.config.maybeInteger("num_kv_shared_layers",
-                                          {0, c.model.layers - 1})) {
+  // gemma3n and gemma4: the last layers read the cache of the last layer of
+  // their kind before them. All of them sharing, as in draft models, means that
+  // none does.
+  if (auto shared =
+          c.config.maybeInteger("num_kv_shared_layers", {0, c.model.layers});
+      shared && *shared < c.model.layers) {
     int64_t first = c.model.layers - *shared;
     for (int64_t i = first; i < c.model.layers; ++i) {
       int64_t from = first - 1;

@@ -17,9 +17,9 @@
 #include "compiler/import/JsonText.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 #include <cassert>
 #include <cmath>
@@ -427,10 +427,25 @@ Expected<ModelConfig> loadModelConfig(StringRef path,
     return createStringError(path + ": has " + Twine(status.getSize()) +
                              " bytes, expected at most " +
                              Twine(maxConfigBytes));
-  ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = MemoryBuffer::getFile(path);
-  if (!buffer)
-    return createStringError(path + ": " + buffer.getError().message());
-  return parseModelConfig((*buffer)->getBuffer(), path, options);
+  // Pipes and devices have no size: as much as is legal, and a byte more.
+  Expected<sys::fs::file_t> file = sys::fs::openNativeFileForRead(path);
+  if (!file)
+    return createStringError(path + ": " + toString(file.takeError()));
+  auto close = llvm::scope_exit([&] { sys::fs::closeFile(*file); });
+  std::string text;
+  char chunk[1 << 14];
+  while (true) {
+    Expected<size_t> count = sys::fs::readNativeFile(*file, chunk);
+    if (!count)
+      return createStringError(path + ": " + toString(count.takeError()));
+    if (*count == 0)
+      return parseModelConfig(text, path, options);
+    text.append(chunk, *count);
+    if (text.size() > static_cast<size_t>(maxConfigBytes))
+      return createStringError(path + ": has more than " +
+                               Twine(maxConfigBytes) +
+                               " bytes, expected a config.json");
+  }
 }
 
 } // namespace pagoda

@@ -118,6 +118,10 @@ struct ModelConfig {
   /// nothing but their name listed once. Empty for models without attention.
   std::vector<AttentionSpec> specs() const;
 
+  /// The kinds whose layers call the kernels of the spec called `specName`:
+  /// that of this name, and those that differ in nothing but their name.
+  std::vector<const LayerKind *> kindsServedBy(llvm::StringRef specName) const;
+
   /// `kind`'s spec in the latent form of MLA: every query head attends to the
   /// one cached row. kvHeads 1, headDim mla->cacheRow(), vHeadDim
   /// mla->kvLoraRank; V is the first kvLoraRank elements of K. Only for models

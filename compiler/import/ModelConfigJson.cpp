@@ -21,24 +21,6 @@ using namespace llvm;
 namespace pagoda {
 namespace {
 
-StringRef dtypeName(DType type) {
-  switch (type) {
-  case DType::F32:
-    return "f32";
-  case DType::F16:
-    return "f16";
-  case DType::BF16:
-    return "bf16";
-  case DType::F8E4M3:
-    return "f8e4m3";
-  case DType::F8E5M2:
-    return "f8e5m2";
-  case DType::I8:
-    return "i8";
-  }
-  llvm_unreachable("all types are above");
-}
-
 template <typename T> json::Value orNull(const std::optional<T> &value) {
   return value ? json::Value(*value) : json::Value(nullptr);
 }
@@ -52,8 +34,8 @@ json::Object specJson(const AttentionSpec &spec) {
                       {"gqa_ratio", spec.group()},
                       {"block_size", spec.blockSize},
                       {"layout", spec.layout == KvLayout::HND ? "hnd" : "nhd"},
-                      {"q_dtype", dtypeName(spec.qType)},
-                      {"kv_dtype", dtypeName(spec.kvType)},
+                      {"q_dtype", nameOf(spec.qType)},
+                      {"kv_dtype", nameOf(spec.kvType)},
                       {"softmax_scale", spec.scale},
                       {"causal", spec.causal},
                       {"window", orNull(spec.window)},
@@ -106,6 +88,18 @@ std::vector<AttentionSpec> ModelConfig::specs() const {
         }))
       out.push_back(kind.spec);
   return out;
+}
+
+std::vector<const LayerKind *>
+ModelConfig::kindsServedBy(StringRef specName) const {
+  auto named = find_if(
+      kinds, [&](const LayerKind &kind) { return kind.name == specName; });
+  std::vector<const LayerKind *> served;
+  for (const LayerKind &kind : kinds)
+    if (named != kinds.end() && kind.hasKvCache &&
+        sameKernel(kind.spec, named->spec))
+      served.push_back(&kind);
+  return served;
 }
 
 AttentionSpec ModelConfig::latentSpec(const LayerKind &kind) const {
@@ -176,7 +170,7 @@ json::Value ModelConfig::toJson() const {
                       {"layers", layers},
                       {"layer_kinds", std::move(counts)},
                       {"kinds", std::move(kindList)},
-                      {"dtype", dtypeName(dtype)},
+                      {"dtype", nameOf(dtype)},
                       {"max_length", maxLength},
                       {"tensor_parallel", tensorParallel},
                       {"kv_replicas", kvReplicas},

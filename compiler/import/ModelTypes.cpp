@@ -95,6 +95,8 @@ StringRef wrappedModelType(StringRef modelType) {
       .Case("paligemma", "gemma")
       .Case("gemma3", "gemma3_text")
       .Case("gemma3n", "gemma3n_text")
+      .Case("gemma4", "gemma4_text")
+      .Case("ernie4_5_vl_moe", "ernie4_5_vl_moe_text")
       .Case("llama4", "llama4_text")
       .Case("mllama", "mllama_text_model")
       .Case("fuyu", "persimmon")

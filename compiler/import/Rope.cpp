@@ -35,6 +35,8 @@ StringRef ropeKindName(RopeKind kind) {
     return "longrope";
   case RopeKind::Llama3:
     return "llama3";
+  case RopeKind::Proportional:
+    return "proportional";
   }
   llvm_unreachable("all kinds are above");
 }
@@ -121,6 +123,12 @@ std::vector<double> ropeFrequencies(const RopeConfig &rope, int64_t length) {
   case RopeKind::Llama3:
     scaleLlama3(rope, frequencies);
     break;
+  case RopeKind::Proportional:
+    for (size_t i = 0; i < frequencies.size(); ++i)
+      frequencies[i] = i < size_t(rope.rotatedFraction * dim / 2)
+                           ? frequencies[i] / rope.factor
+                           : 0;
+    break;
   }
   return frequencies;
 }
@@ -135,10 +143,12 @@ json::Value toJson(const RopeConfig &rope) {
   object["interleaved"] = rope.interleaved;
   if (!rope.sections.empty())
     object["sections"] = json::Array(rope.sections);
+  if (rope.sectionsInterleaved)
+    object["sections_interleaved"] = true;
   if (rope.kind == RopeKind::Default)
     return object;
   object["factor"] = rope.factor;
-  if (rope.kind != RopeKind::Linear)
+  if (rope.kind != RopeKind::Linear && rope.kind != RopeKind::Proportional)
     object["original_max_position"] = rope.originalMaxPosition;
   switch (rope.kind) {
   case RopeKind::Yarn:
@@ -155,6 +165,9 @@ json::Value toJson(const RopeConfig &rope) {
   case RopeKind::Llama3:
     object["low_freq_factor"] = rope.lowFreqFactor;
     object["high_freq_factor"] = rope.highFreqFactor;
+    break;
+  case RopeKind::Proportional:
+    object["rotated_fraction"] = rope.rotatedFraction;
     break;
   default:
     break;

@@ -29,7 +29,8 @@ enum class RopeKind {
   Dynamic,  ///< theta grows with the sequence once it passes the trained length
   Yarn,     ///< ramp between plain and divided frequencies, see ropeFrequencies
   LongRope, ///< one divisor per frequency, for short and for long sequences
-  Llama3    ///< divided below one wavelength, plain above another
+  Llama3,   ///< divided below one wavelength, plain above another
+  Proportional ///< those of the whole head, all but the first few of them 0
 };
 
 /// The name that config.json uses, for example "longrope"; "none" for None.
@@ -51,7 +52,9 @@ struct RopeConfig {
   bool truncate = true;                         ///< Yarn: ramp ends are whole
   double lowFreqFactor = 1, highFreqFactor = 4; ///< Llama3
   std::vector<double> shortFactor, longFactor;  ///< LongRope, rotaryDim / 2
+  double rotatedFraction = 1;    ///< Proportional: of the frequencies, not 0
   std::vector<int64_t> sections; ///< multi-axis positions: frequencies per axis
+  bool sectionsInterleaved = false; ///< axes take turns, frequency by frequency
 
   bool operator==(const RopeConfig &) const = default;
 };

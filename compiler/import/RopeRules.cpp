@@ -36,10 +36,13 @@ bool isPerLayerKind(const json::Object &object) {
 }
 
 ScalingSource scalingSource(ImportContext &c, StringRef type) {
+  // What the file says goes before the class's default under the other key.
   ScalingSource source;
   source.key =
       c.config.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
   std::optional<ConfigReader> object = c.config.maybeObject(source.key);
+  if (!object)
+    object = c.config.maybeObject(source.key = "rope_parameters");
   if (!object || !isPerLayerKind(object->raw())) {
     source.object = object;
     return source;
@@ -190,6 +193,15 @@ void readLlama3(ImportContext &c, ConfigReader &scaling, RopeConfig &rope) {
     scaling.failExpected("high_freq_factor", "low_freq_factor or more");
 }
 
+void readProportional(ConfigReader &scaling, RopeConfig &rope) {
+  rope.kind = RopeKind::Proportional;
+  rope.factor = scaling.maybeNumber("factor", 0).value_or(1);
+  rope.rotatedFraction =
+      scaling.maybeNumber("partial_rotary_factor", 0).value_or(1);
+  if (rope.rotatedFraction > 1)
+    scaling.failExpected("partial_rotary_factor", "a fraction of the head dim");
+}
+
 void readSections(ConfigReader &scaling, RopeConfig &rope) {
   auto sections = scaling.maybeIntegers("mrope_section", {0, headDimRange.max});
   if (!sections)
@@ -202,6 +214,7 @@ void readSections(ConfigReader &scaling, RopeConfig &rope) {
                                       Twine(rope.rotaryDim / 2) +
                                       ", half of the rotated dims");
   rope.sections = *sections;
+  rope.sectionsInterleaved = scaling.boolean("mrope_interleaved", false);
 }
 
 void readScaling(ImportContext &c, ConfigReader &scaling, StringRef key,
@@ -231,13 +244,15 @@ void readScaling(ImportContext &c, ConfigReader &scaling, StringRef key,
     readLongRope(c, scaling, rope);
   } else if (*type == "llama3") {
     readLlama3(c, scaling, rope);
+  } else if (*type == "proportional") {
+    readProportional(scaling, rope);
   } else {
-    const StringRef known[] = {"default",  "linear", "dynamic", "yarn",
-                               "longrope", "llama3", "mrope"};
+    const StringRef known[] = {"default",  "linear", "dynamic",      "yarn",
+                               "longrope", "llama3", "proportional", "mrope"};
     StringRef nearest = nearestSpelling(*type, known);
     scaling.failExpected(
         typeKey, nearest.empty() ? "default, linear, dynamic, yarn, longrope, "
-                                   "llama3 or mrope"
+                                   "llama3, proportional or mrope"
                                  : ("\"" + nearest + "\"").str());
   }
 }
@@ -251,6 +266,10 @@ RopeConfig rotation(ImportContext &c, StringRef type, int64_t headDim,
     return rope;
   rope.kind = RopeKind::Default;
   rope.interleaved = interleaved;
+  // Of a proportional rotation, the fraction is one of the frequencies.
+  if (source.object &&
+      source.object->maybeString("rope_type") == "proportional")
+    wholeHead = headDim % 2 == 0;
   rope.rotaryDim = wholeHead ? headDim : rotatedDims(c, source, headDim);
   rope.theta = theta(c, source);
   if (source.object && !c.config.failed())

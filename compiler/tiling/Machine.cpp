@@ -66,20 +66,32 @@ constexpr NamedCpu namedCpus[] = {
      64 * KiB, 4, 1 * MiB, 32 * MiB}};
 
 /// An NVIDIA chip: shared memory that one block may use, from the table of
-/// compute capabilities in the CUDA programming guide, and the PTX version that
-/// its instructions need.
+/// compute capabilities in the CUDA programming guide; the PTX version that its
+/// instructions need; flops (dense 16-bit matrices, f32 sums) and bytes of
+/// memory a cycle and multiprocessor, from the data sheet of one product.
 struct NamedGpu {
   StringRef name, ptx;
   int64_t sharedKiB;
+  double flops, memoryBytes;
 };
 constexpr NamedGpu namedGpus[] = {
-    {"sm_80", "+ptx70", 163},   {"sm_86", "+ptx71", 99},
-    {"sm_89", "+ptx78", 99},    {"sm_90a", "+ptx80", 227},
-    {"sm_100a", "+ptx86", 227}, {"sm_120a", "+ptx87", 99}};
+    {"sm_80", "+ptx70", 163, 2048, 10.2},   // A100 40 GB
+    {"sm_86", "+ptx71", 99, 1024, 4.9},     // A10
+    {"sm_89", "+ptx78", 99, 1024, 2.5},     // L4
+    {"sm_90a", "+ptx80", 227, 4096, 13.9},  // H100 SXM
+    {"sm_100a", "+ptx86", 227, 8192, 29.0}, // B200
+    {"sm_120a", "+ptx87", 99, 512, 4.4}};   // RTX 5090
+// Reads of shared memory, the same on all of them (CUDA programming guide: 32
+// banks of 4 bytes).
+constexpr double sharedBytesPerCycle = 128;
+
+// CPUs: two FMA units, half a cache line of L2 a cycle, and the memory stream
+// that tiles are costed with (compiler/tiling/README.md).
+constexpr double fmaUnits = 2, l2BytesPerCycle = 32, streamBytesPerCycle = 4;
 
 } // namespace
 
-/// Vector width and register count follow from the features alone.
+/// Vector width, register count and throughput follow from the features alone.
 static void setVectors(Machine &machine) {
   bool wide = machine.cpuFeatures & PAGODA_CPU_AVX512F;
   bool neon = machine.cpuFeatures & PAGODA_CPU_NEON;
@@ -87,6 +99,9 @@ static void setVectors(Machine &machine) {
                        : machine.cpuFeatures & PAGODA_CPU_AVX2 ? 256
                                                                : 128;
   machine.vectorRegisters = wide || neon ? 32 : 16;
+  machine.flopsPerCycle = fmaUnits * 2 * double(machine.lanesF32());
+  machine.nearBytesPerCycle = l2BytesPerCycle;
+  machine.memoryBytesPerCycle = streamBytesPerCycle;
 }
 
 /// The first line of a file, without its newline; empty if there is none.
@@ -205,6 +220,9 @@ static Machine fromTable(const NamedGpu &entry) {
   machine.l1Bytes = machine.l2Bytes = machine.l3Bytes = 0;
   machine.sharedBytes = entry.sharedKiB * KiB;
   machine.registersPerThread = 255;
+  machine.flopsPerCycle = entry.flops;
+  machine.nearBytesPerCycle = sharedBytesPerCycle;
+  machine.memoryBytesPerCycle = entry.memoryBytes;
   return machine;
 }
 

@@ -48,6 +48,12 @@ struct Machine {
   int64_t sharedBytes = 0; ///< per block
   int64_t registersPerThread = 0;
 
+  // What a core, or a multiprocessor, can do in a cycle at most. For estimates
+  // of what binds; tiles are not chosen by them.
+  double flopsPerCycle = 0;       ///< f32 on a CPU, 16-bit matrices on a GPU
+  double nearBytesPerCycle = 0;   ///< reads from L2, or from shared memory
+  double memoryBytesPerCycle = 0; ///< its share of the memory bandwidth
+
   /// f32 elements in a vector register.
   int64_t lanesF32() const { return vectorBits / 32; }
 

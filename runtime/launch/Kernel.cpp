@@ -299,6 +299,14 @@ KernelSet KernelLibrary::select(const KernelSpec &spec,
       break;
     }
   }
+  // Variants may differ in max_rows: a plan that chose among them by rows would
+  // mix in kernels that use less of the machine.
+  const pagoda_kernel_info *best = nullptr;
+  for (const pagoda_kernel_info *kernel : set.attention)
+    if (better(*kernel, best))
+      best = kernel;
+  std::erase_if(set.attention,
+                [&](auto *kernel) { return better(*best, kernel); });
   if (set.attention.empty())
     throw Error(ErrorCode::Mismatch,
                 "library " + Name +

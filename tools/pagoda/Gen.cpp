@@ -15,8 +15,6 @@
 #include "tools/pagoda/Report.h"
 #include "tools/pagoda/SpecOptions.h"
 
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;
@@ -35,11 +33,6 @@ namespace {
 cl::opt<std::string> outputOpt("o", cl::desc("Directory to write to"),
                                cl::value_desc("dir"), cl::sub(genCommand()),
                                cl::cat(optionCategory()));
-cl::opt<std::string> nameOpt("name",
-                             cl::desc("Base name of the files and prefix of "
-                                      "the kernels' names"),
-                             cl::init("attention"), cl::sub(genCommand()),
-                             cl::cat(optionCategory()));
 cl::opt<std::string>
     emitOpt("emit",
             cl::desc("Print one level to standard output and write no files: "
@@ -48,20 +41,21 @@ cl::opt<std::string>
             cl::cat(optionCategory()));
 cl::opt<bool> timingOpt("timing", cl::desc("Print the time of each phase"),
                         cl::sub(genCommand()), cl::cat(optionCategory()));
-cl::opt<bool> jsonOpt("json", cl::desc("Report as JSON"), cl::sub(genCommand()),
-                      cl::cat(optionCategory()));
+cl::opt<bool> jsonOpt("json", cl::desc("Print the manifest"),
+                      cl::sub(genCommand()), cl::cat(optionCategory()));
 cl::opt<bool> verboseOpt("v",
-                         cl::desc("Print schedules, and the defaults that the "
-                                  "config left open"),
+                         cl::desc("Print the kernels, their schedules, and "
+                                  "each default that was taken and why"),
                          cl::sub(genCommand()), cl::cat(optionCategory()));
 
-/// The name must do as a C identifier: the header declares it.
-llvm::Error checkName() {
-  StringRef name = nameOpt;
-  if (name.empty() || isDigit(name[0]) ||
-      !all_of(name, [](char c) { return isAlnum(c) || c == '_'; }))
-    return createStringError("--name '" + name + "': expected a C identifier");
-  return llvm::Error::success();
+void printDefaults(raw_ostream &os, const Specification &specification) {
+  for (const std::string &note : specification.notes)
+    os << "note: " << note << '\n';
+  if (!specification.model)
+    return;
+  for (const DefaultTaken &taken : specification.model->defaults)
+    os << "default: " << taken.field << " = " << taken.value << " ("
+       << taken.reason << ")\n";
 }
 
 void printText(const Specification &specification, const Artifact &artifact) {
@@ -69,50 +63,25 @@ void printText(const Specification &specification, const Artifact &artifact) {
   if (specification.model)
     os << specification.model->modelType << ", " << specification.model->layers
        << " layers\n";
-  for (size_t i = 0; i < specification.specs.size(); ++i) {
-    os << specification.specs[i].name << ": "
-       << describe(specification.specs[i]);
+  for (const AttentionSpec &spec : specification.specs) {
+    os << spec.name << ": " << describe(spec);
     if (specification.model)
-      os << "; " << specification.layers[i] << " layers";
+      os << "; " << describeLayers(*specification.model, spec.name);
     os << '\n';
   }
-  os << "machine: " << specification.compile.machine.name << "\n\n";
+  os << "target: " << artifact.target << "\n\n";
   printKernels(os, artifact.kernels);
-  if (verboseOpt) {
-    os << '\n';
-    for (const KernelSummary &kernel : artifact.kernels)
-      os << kernel.name << ": " << kernel.schedule << '\n';
-    if (specification.model)
-      for (const DefaultTaken &taken : specification.model->defaults)
-        os << "default: " << taken.field << " = " << taken.value << " ("
-           << taken.reason << ")\n";
-  }
-  if (timingOpt) {
-    os << '\n';
-    printTimings(os, artifact.timings);
-  }
-  os << "\nwritten to " << outputOpt << '\n';
-}
-
-void printJson(const Specification &specification, const Artifact &artifact) {
-  json::Array specs;
-  for (const AttentionSpec &spec : specification.specs)
-    specs.push_back(toJson(spec));
-  json::Object report{{"machine", specification.compile.machine.name},
-                      {"specs", std::move(specs)},
-                      {"kernels", toJson(artifact.kernels)},
-                      {"timings", toJson(artifact.timings)},
-                      {"output", outputOpt.getValue()}};
-  if (specification.model)
-    report["model"] = specification.model->toJson();
-  outs() << formatv("{0:2}\n", json::Value(std::move(report)));
+  os << '\n';
+  for (const KernelSummary &kernel : artifact.kernels)
+    os << kernel.name << ": " << kernel.schedule << '\n';
+  os << '\n';
+  printDefaults(os, specification);
+  os << "written to " << outputOpt << '\n';
 }
 
 } // namespace
 
 llvm::Error gen() {
-  if (llvm::Error error = checkName())
-    return error;
   if (emitOpt.getNumOccurrences() == 0 && outputOpt.empty())
     return createStringError("nothing to do: give -o DIR, or --emit=LEVEL");
   if (emitOpt.getNumOccurrences() != 0 && !outputOpt.empty())
@@ -121,33 +90,33 @@ llvm::Error gen() {
   Expected<Specification> specification = readSpecification();
   if (!specification)
     return specification.takeError();
-  specification->compile.name = nameOpt;
+  const CompileOptions &options = specification->compile;
 
   if (emitOpt.getNumOccurrences()) {
     Expected<Stage> stage = parseStage(emitOpt);
     if (!stage)
       return stage.takeError();
     Expected<std::string> text =
-        printStage(specification->specs, specification->compile, *stage);
+        printStage(specification->specs, options, *stage);
     if (!text)
       return text.takeError();
     outs() << *text;
     return llvm::Error::success();
   }
 
-  Expected<Artifact> artifact =
-      compile(specification->specs, specification->compile);
+  Expected<Artifact> artifact = compile(specification->specs, options);
   if (!artifact)
     return artifact.takeError();
-  if (std::error_code code = sys::fs::create_directories(outputOpt))
-    return createStringError("-o " + outputOpt + ": " + code.message());
+  Provenance provenance = provenanceOf(*specification);
   if (llvm::Error error =
-          emitArtifact(*artifact, specification->specs, outputOpt, nameOpt))
+          emitArtifact(*artifact, provenance, outputOpt, options.name))
     return error;
-  if (jsonOpt)
-    printJson(*specification, *artifact);
-  else
+  if (verboseOpt && !jsonOpt)
     printText(*specification, *artifact);
+  if (jsonOpt)
+    outs() << formatv("{0:2}\n", manifest(*artifact, provenance));
+  else if (timingOpt)
+    printTimings(outs(), artifact->timings);
   return llvm::Error::success();
 }
 

@@ -12,6 +12,8 @@
 #include "tools/pagoda/SpecOptions.h"
 
 #include "tools/pagoda/Commands.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Format.h"
@@ -29,7 +31,8 @@ template <typename T> struct Opt : cl::opt<T> {
   template <typename... Mods>
   explicit Opt(StringRef name, const char *help, const Mods &...mods)
       : cl::opt<T>(name, cl::desc(help), cl::sub(genCommand()),
-                   cl::sub(runCommand()), cl::cat(optionCategory()), mods...) {}
+                   cl::sub(explainCommand()), cl::sub(runCommand()),
+                   cl::cat(optionCategory()), mods...) {}
   bool given() const { return this->getNumOccurrences() > 0; }
 };
 
@@ -51,9 +54,13 @@ Opt<std::string> layoutOpt("layout",
                            "nhd (token major)",
                            cl::value_desc("hnd|nhd"), cl::init("hnd"));
 Opt<std::string> dtypeOpt("dtype",
-                          "Element type of tensors and cache: f32 (default), "
-                          "f16, bf16, or model (what the config says)",
-                          cl::value_desc("type"), cl::init("f32"));
+                          "Element type of q and o: f32, f16 or bf16 (default: "
+                          "the config's where the target is made for it, else "
+                          "f32)",
+                          cl::value_desc("type"));
+Opt<std::string> kvDtypeOpt("kv-dtype",
+                            "Element type of the cache (default: that of q)",
+                            cl::value_desc("type"));
 Opt<bool> causalOpt("causal", "A query sees no key after it (default)");
 Opt<bool> noCausalOpt("no-causal", "A query sees all keys");
 Opt<int64_t> windowOpt("window", "Keys a query sees, itself included",
@@ -71,12 +78,25 @@ Opt<double> scaleOpt("scale",
 Opt<int64_t> tpOpt("tp", "Ranks that share the model's heads (with --config)",
                    cl::value_desc("n"), cl::init(1));
 Opt<std::string> targetOpt("target",
-                           "Machine to compile for (default: this one)",
+                           "Machine to compile for: host (this one, default), "
+                           "x86-64-v3, x86-64-v4, avx512-bf16, neon, sm_80, "
+                           "...; several CPUs separated by commas make one "
+                           "library with variants",
                            cl::value_desc("name"), cl::init("host"));
+cl::opt<std::string> nameOpt("name",
+                             cl::desc("Base name of the files and prefix of "
+                                      "the kernels' names (default: "
+                                      "attention)"),
+                             cl::init("attention"), cl::sub(genCommand()),
+                             cl::sub(explainCommand()),
+                             cl::cat(optionCategory()));
 cl::list<std::string> scheduleOpt(
-    "schedule", cl::desc("Overrides of the schedule, for example kv_tile=64"),
-    cl::value_desc("key=value"), cl::CommaSeparated, cl::sub(genCommand()),
-    cl::sub(runCommand()), cl::cat(optionCategory()));
+    "schedule",
+    cl::desc("Overrides of the schedule, for example kv_tile=64, or "
+             "prefill.q_tile=96 for one kernel of the two"),
+    cl::value_desc("key=value,..."), cl::CommaSeparated, cl::sub(genCommand()),
+    cl::sub(explainCommand()), cl::sub(runCommand()),
+    cl::cat(optionCategory()));
 
 template <typename T>
 llvm::Error bad(const Opt<T> &option, const Twine &expected) {
@@ -163,21 +183,121 @@ llvm::Error readModel(Specification &result) {
     return createStringError(configOpt.getValue() +
                              ": no layer of this model keeps a KV cache");
   for (const AttentionSpec &spec : result.specs) {
-    // specs() lists kinds that differ in nothing but their name once; layers of
-    // such a kind belong to the spec with the same shape and features.
     int64_t layers = 0;
-    for (const LayerKind &kind : model->kinds)
-      if (kind.hasKvCache && kind.spec.qHeads == spec.qHeads &&
-          kind.spec.kvHeads == spec.kvHeads &&
-          kind.spec.headDim == spec.headDim &&
-          kind.spec.vHeadDim == spec.vHeadDim &&
-          kind.spec.window == spec.window && kind.spec.chunk == spec.chunk &&
-          kind.spec.causal == spec.causal &&
-          kind.spec.softcap == spec.softcap && kind.spec.sinks == spec.sinks)
-        layers += int64_t(kind.layers.size());
+    for (const LayerKind *kind : model->kindsServedBy(spec.name))
+      layers += int64_t(kind->layers.size());
     result.layers.push_back(layers);
   }
   result.model = std::move(*model);
+  return llvm::Error::success();
+}
+
+/// What a person should know about the model's kernels.
+void addModelNotes(Specification &result) {
+  const ModelConfig &model = *result.model;
+  for (const LayerKind &kind : model.kinds)
+    if (!kind.hasKvCache)
+      result.notes.push_back(formatv("{0}: {1} layers keep no KV cache and get "
+                                     "no kernel",
+                                     kind.name, kind.layers.size()));
+  if (model.mla)
+    result.notes.push_back(formatv(
+        "kernels are of the expanded form of latent attention: {0} elements "
+        "a token and rank in all layers, {1} in the latent form",
+        model.kvElementsPerToken(), model.kvElementsPerToken(true)));
+  if (model.tensorParallel > 1)
+    result.notes.push_back(
+        formatv("kernels are those of one of {0} ranks; a KV head is held by "
+                "{1} of them",
+                model.tensorParallel, model.kvReplicas));
+  llvm::append_range(result.notes, model.notes);
+}
+
+std::optional<DType> parseType(StringRef text) {
+  return StringSwitch<std::optional<DType>>(text)
+      .Case("f32", DType::F32)
+      .Case("f16", DType::F16)
+      .Case("bf16", DType::BF16)
+      .Default(std::nullopt);
+}
+
+/// The types that kernels of a machine are made for. A CPU converts 16-bit
+/// elements one by one: it can, but f32 is faster.
+bool isMadeFor(const Machine &machine, DType type) {
+  return machine.kind == TargetKind::Nvidia ? convertsType(machine, type)
+                                            : type == DType::F32;
+}
+
+/// Whether config.json says what type the weights are of.
+bool statesType(const ModelConfig &model) {
+  return llvm::none_of(model.defaults, [](const DefaultTaken &taken) {
+    return StringRef(taken.field).ends_with("dtype");
+  });
+}
+
+/// Sets the element types of all specs.
+llvm::Error chooseTypes(Specification &result) {
+  const Machine &machine = result.compile.machine;
+  DType type = result.model ? result.model->dtype : DType::F32;
+  if (dtypeOpt.given()) {
+    std::optional<DType> given = parseType(dtypeOpt);
+    if (!given)
+      return bad(dtypeOpt, "f32, f16 or bf16");
+    type = *given;
+  } else if (!isMadeFor(machine, type)) {
+    std::string source = "without --config the data type is f32";
+    if (result.model && statesType(*result.model))
+      source =
+          formatv("{0}: data type is {1}", configOpt.getValue(), nameOf(type))
+              .str();
+    else if (result.model)
+      source = configOpt.getValue() + ": states no data type";
+    if (!isMadeFor(machine, DType::F32))
+      return createStringError(source + ", " + machine.name +
+                               " has kernels of f16 and bf16: choose one with "
+                               "--dtype");
+    result.notes.push_back(source + "; kernels of " + machine.name +
+                           " are f32 unless --dtype says otherwise");
+    type = DType::F32;
+  }
+  DType kvType = type;
+  if (kvDtypeOpt.given()) {
+    std::optional<DType> given = parseType(kvDtypeOpt);
+    if (!given)
+      return bad(kvDtypeOpt, "f32, f16 or bf16");
+    kvType = *given;
+  }
+  for (AttentionSpec &spec : result.specs) {
+    spec.qType = type;
+    spec.kvType = kvType;
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error readTargets(CompileOptions &compile) {
+  SmallVector<StringRef> names;
+  StringRef(targetOpt).split(names, ',');
+  if (names.size() > 1 && runCommand())
+    return bad(targetOpt, "one machine, since one runs the kernels");
+  for (auto [index, name] : llvm::enumerate(names)) {
+    Expected<Machine> machine = Machine::named(name);
+    if (!machine)
+      return createStringError("--target " + targetOpt + ": " +
+                               toString(machine.takeError()));
+    if (index == 0)
+      compile.machine = std::move(*machine);
+    else
+      compile.variants.push_back(std::move(*machine));
+  }
+  return llvm::Error::success();
+}
+
+/// The name must do as a C identifier: the header declares it.
+llvm::Error checkName() {
+  StringRef name = nameOpt;
+  if (name.empty() || isDigit(name[0]) ||
+      !all_of(name, [](char c) { return isAlnum(c) || c == '_'; }))
+    return createStringError("--name '" + name + "': expected a C identifier");
   return llvm::Error::success();
 }
 
@@ -185,11 +305,6 @@ llvm::Error readModel(Specification &result) {
 void applyCommon(AttentionSpec &spec) {
   spec.blockSize = blockSizeOpt;
   spec.layout = layoutOpt == "nhd" ? KvLayout::NHD : KvLayout::HND;
-  if (dtypeOpt != "model")
-    spec.qType = spec.kvType = StringSwitch<DType>(dtypeOpt)
-                                   .Case("f16", DType::F16)
-                                   .Case("bf16", DType::BF16)
-                                   .Default(DType::F32);
   if (noCausalOpt)
     spec.causal = false;
   if (scaleOpt.given())
@@ -206,11 +321,8 @@ Expected<Specification> readSpecification(const KnownShape &known) {
       return std::move(error);
   if (layoutOpt != "nhd" && layoutOpt != "hnd")
     return bad(layoutOpt, "hnd or nhd");
-  if (dtypeOpt != "f32" && dtypeOpt != "f16" && dtypeOpt != "bf16" &&
-      dtypeOpt != "model")
-    return bad(dtypeOpt, "f32, f16, bf16 or model");
-  if (dtypeOpt == "model" && !configOpt.given())
-    return bad(dtypeOpt, "a type, as there is no --config");
+  if (llvm::Error error = checkName())
+    return std::move(error);
   if (causalOpt && noCausalOpt)
     return createStringError("--causal and --no-causal exclude each other");
   for (const Opt<double> *option : {&softcapOpt, &scaleOpt})
@@ -234,13 +346,21 @@ Expected<Specification> readSpecification(const KnownShape &known) {
   }
   for (AttentionSpec &spec : result.specs)
     applyCommon(spec);
-
-  Expected<Machine> machine = Machine::named(targetOpt);
-  if (!machine)
-    return machine.takeError();
-  result.compile.machine = std::move(*machine);
+  if (llvm::Error error = readTargets(result.compile))
+    return std::move(error);
+  if (llvm::Error error = chooseTypes(result))
+    return std::move(error);
+  if (result.model)
+    addModelNotes(result);
+  result.compile.name = nameOpt;
   result.compile.schedule.assign(scheduleOpt.begin(), scheduleOpt.end());
   return result;
+}
+
+Provenance provenanceOf(const Specification &specification) {
+  return {specification.specs,
+          specification.model ? &*specification.model : nullptr,
+          specification.notes};
 }
 
 llvm::Error checkAgainst(const AttentionSpec &spec, const KnownShape &known) {
@@ -259,6 +379,28 @@ llvm::Error checkAgainst(const AttentionSpec &spec, const KnownShape &known) {
   return llvm::Error::success();
 }
 
+std::string describeLayers(const ModelConfig &model, StringRef specName) {
+  std::vector<int64_t> layers;
+  for (const LayerKind *kind : model.kindsServedBy(specName))
+    llvm::append_range(layers, kind->layers);
+  llvm::sort(layers);
+  constexpr int most = 4;
+  std::string text =
+      formatv("{0} layer{1}", layers.size(), layers.size() == 1 ? "" : "s");
+  int runs = 0;
+  for (size_t i = 0, next; i < layers.size(); i = next) {
+    for (next = i + 1;
+         next < layers.size() && layers[next] == layers[next - 1] + 1;)
+      ++next;
+    if (runs++ == most)
+      return text + ", ...";
+    text += ", " + std::to_string(layers[i]);
+    if (next - i > 1)
+      text += "-" + std::to_string(layers[next - 1]);
+  }
+  return text;
+}
+
 std::string describe(const AttentionSpec &spec) {
   std::string text;
   raw_string_ostream os(text);
@@ -268,10 +410,9 @@ std::string describe(const AttentionSpec &spec) {
     os << " (v: " << spec.vHeadDim << ')';
   os << ", block " << spec.blockSize
      << (spec.layout == KvLayout::HND ? " hnd" : " nhd");
-  const char *const types[] = {"f32", "f16", "bf16", "f8e4m3", "f8e5m2", "i8"};
-  os << ", " << types[int(spec.qType)];
+  os << ", " << nameOf(spec.qType);
   if (spec.kvType != spec.qType)
-    os << " over " << types[int(spec.kvType)];
+    os << " over " << nameOf(spec.kvType);
   os << (spec.causal ? ", causal" : ", not causal");
   if (spec.window)
     os << ", window " << *spec.window;

@@ -13,7 +13,7 @@
 #ifndef PAGODA_TOOLS_PAGODA_SPECOPTIONS_H
 #define PAGODA_TOOLS_PAGODA_SPECOPTIONS_H
 
-#include "compiler/Driver.h"
+#include "compiler/emit/Emit.h"
 #include "compiler/import/ModelConfig.h"
 
 #include <optional>
@@ -36,14 +36,23 @@ struct Specification {
   /// Layers of the model that each spec serves; 1 without --config.
   std::vector<int64_t> layers;
   CompileOptions compile;
+  /// For a person: what was decided that the options and the config leave open.
+  std::vector<std::string> notes;
 };
 
-/// Reads --config or the shape options, --target and --schedule. Errors name
-/// the option at fault, its value and what was expected.
+/// Reads --config or the shape options, --target, --schedule and --name. Errors
+/// name the option at fault, its value and what was expected.
 llvm::Expected<Specification> readSpecification(const KnownShape &known = {});
+
+/// What the manifest says of where kernels come from; refers to
+/// `specification`.
+Provenance provenanceOf(const Specification &specification);
 
 /// An error naming the first shape in which `spec` and `known` differ.
 llvm::Error checkAgainst(const AttentionSpec &spec, const KnownShape &known);
+
+/// "28 layers, 0-27": how many, and which. Long lists are cut.
+std::string describeLayers(const ModelConfig &model, llvm::StringRef specName);
 
 /// "16 q heads, 8 kv heads, head dim 128, block 16 hnd, f32, causal".
 std::string describe(const AttentionSpec &spec);

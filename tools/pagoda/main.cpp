@@ -28,6 +28,7 @@ struct Command {
 
 constexpr Command commands[] = {
     {pagoda::genCommand, pagoda::gen},
+    {pagoda::explainCommand, pagoda::explain},
     {pagoda::runCommand, pagoda::run},
 };
 

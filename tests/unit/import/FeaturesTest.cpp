@@ -289,13 +289,14 @@ TEST(Features, LayersThatDifferInHeads) {
   ASSERT_EQ(model.specs().size(), 2u);
   EXPECT_EQ(model.specs()[1].qHeads, 16);
 
-  model = importText(R"({"model_type":"nemotron-nas","num_hidden_layers":3,
+  model = importText(R"({"model_type":"nemotron-nas","num_hidden_layers":4,
       "hidden_size":8192,"num_attention_heads":64,"block_configs":[
       {"attention":{"n_heads_in_group":8,"no_op":false}},
       {"attention":{"no_op":true}},
-      {"attention":{"n_heads_in_group":16}}]})");
+      {"attention":{"n_heads_in_group":16}},
+      {"attention":{"no_op":false,"replace_with_linear":true}}]})");
   EXPECT_EQ(kindCounts(model), "full_attention/64x8x128:1 no_attention:1 "
-                               "full_attention/64x4x128:1");
+                               "full_attention/64x4x128:1 mlp:1");
 }
 
 TEST(Features, ScaleThatFallsWithTheLayer) {

@@ -246,9 +246,9 @@ TEST(Refusal, LayerPatterns) {
   EXPECT_EQ(refusal(small("smollm3", R"("no_rope_layers":[1,0])")),
             "config.json: no_rope_layers: has 2 elements, expected 3 as in "
             "num_hidden_layers");
-  EXPECT_EQ(refusal(small("gemma3n_text", R"("num_kv_shared_layers":3)")),
-            "config.json: num_kv_shared_layers: is 3, expected an integer from "
-            "0 to 2 or null");
+  EXPECT_EQ(refusal(small("gemma3n_text", R"("num_kv_shared_layers":4)")),
+            "config.json: num_kv_shared_layers: is 4, expected an integer from "
+            "0 to 3 or null");
   EXPECT_EQ(refusal(small("openelm", R"("num_query_heads":[8,8],
                                         "num_kv_heads":[1,1,1])")),
             "config.json: num_query_heads: is [8,8] (an array), expected one "
@@ -335,6 +335,11 @@ TEST(Refusal, FilesThatCannotBeRead) {
   ASSERT_FALSE(bool(folder));
   EXPECT_EQ(llvm::toString(folder.takeError()),
             "/: is a directory, expected a file");
+  // No size, and no end.
+  llvm::Expected<ModelConfig> endless = loadModelConfig("/dev/zero");
+  ASSERT_FALSE(bool(endless));
+  EXPECT_EQ(llvm::toString(endless.takeError()),
+            "/dev/zero: has more than 16777216 bytes, expected a config.json");
 }
 
 } // namespace

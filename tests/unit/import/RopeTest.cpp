@@ -154,6 +154,33 @@ TEST(Rope, YarnOfLatentAttention) {
   EXPECT_NEAR(importText(file).scale, 0.101246130, 1e-8);
 }
 
+TEST(Rope, YarnOfOtherNamesAndRamps) {
+  auto file = [](const std::string &scaling) {
+    return R"({"model_type":"deepseek_v2","num_hidden_layers":2,
+      "hidden_size":2048,"num_attention_heads":16,"rope_scaling":{)" +
+           scaling + R"(,"original_max_position_embeddings":4096}})";
+  };
+  RopeConfig rope =
+      ropeOf(file(R"("type":"deepseek_yarn","factor":4,"beta_slow":2.0)"));
+  EXPECT_EQ(rope.kind, RopeKind::Yarn);
+  EXPECT_EQ(rope.betaSlow, 2);
+  EXPECT_EQ(rope.betaFast, 32);
+  // Sharpened only where the context is stretched.
+  EXPECT_DOUBLE_EQ(
+      importText(file(R"("type":"yarn","factor":0.5,"mscale_all_dim":1.0)"))
+          .scale,
+      1 / std::sqrt(192.0));
+}
+
+TEST(Rope, DynamicStartsAtTheStatedMaximum) {
+  RopeConfig rope = ropeOf(R"({"model_type":"llama","num_hidden_layers":2,
+      "hidden_size":512,"num_attention_heads":8,
+      "max_position_embeddings":8192,"rope_scaling":{"type":"dynamic",
+      "factor":2.0,"original_max_position_embeddings":2048}})");
+  EXPECT_EQ(rope.kind, RopeKind::Dynamic);
+  EXPECT_EQ(rope.originalMaxPosition, 8192);
+}
+
 TEST(Rope, YarnDefaults) {
   // The numbers of YarnOfLatentAttention, with 32 and 1 turns left out.
   RopeConfig rope = ropeOf(R"({"model_type":"llama","num_hidden_layers":2,

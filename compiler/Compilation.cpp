@@ -1,0 +1,182 @@
+//===- Compilation.cpp - One machine's kernels, phase by phase ------------===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Runs passes with their diagnostics collected, and reads back what lowering
+// says about each kernel.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/Compilation.h"
+#include "compiler/emit/Object.h"
+#include "compiler/emit/Ptx.h"
+#include "compiler/import/BuildAttention.h"
+#include "dialect/Dialect.h"
+
+#include "mlir/IR/Verifier.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+using namespace pagoda;
+
+Error Compilation::collect(function_ref<bool()> body) {
+  std::string text;
+  mlir::ScopedDiagnosticHandler handler(
+      context.get(), [&](mlir::Diagnostic &diagnostic) {
+        if (!text.empty())
+          text += "\n";
+        raw_string_ostream stream(text);
+        if (auto name = dyn_cast<mlir::NameLoc>(diagnostic.getLocation()))
+          stream << name.getName().strref() << ": ";
+        stream << diagnostic;
+      });
+  if (body())
+    return Error::success();
+  return createStringError(text.empty() ? "compilation failed" : text);
+}
+
+bool pagoda::convertsType(const Machine &machine, DType type) {
+  if (machine.kind == TargetKind::Nvidia)
+    return type == DType::F16 || type == DType::BF16;
+  uint64_t converts = PAGODA_CPU_NEON;
+  switch (type) {
+  case DType::F32:
+    return true;
+  case DType::F16:
+    converts |= PAGODA_CPU_F16C | PAGODA_CPU_AVX512F;
+    break;
+  case DType::BF16:
+    converts |= PAGODA_CPU_AVX512_BF16;
+    break;
+  default:
+    return false;
+  }
+  return machine.cpuFeatures & converts;
+}
+
+/// Code for a CPU must not fall back on a library for conversions.
+static Error checkTypes(const Machine &machine, const AttentionSpec &spec) {
+  if (machine.kind == TargetKind::Nvidia)
+    return Error::success(); // lowering says what it takes
+  for (DType type : {spec.qType, spec.kvType})
+    if (!convertsType(machine, type))
+      return createStringError(
+          spec.name + ": " + machine.name + " has no instructions for " +
+          nameOf(type) + ", expected f32" +
+          (convertsType(machine, DType::F16) ? " or f16" : ""));
+  return Error::success();
+}
+
+Error Compilation::runTo(Phase last) {
+  if (Error error = build())
+    return error;
+  for (Phase phase :
+       {Phase::Attention, Phase::Tiled, Phase::Target, Phase::Llvm})
+    if (phase <= last)
+      if (Error error = run(phase))
+        return error;
+  return Error::success();
+}
+
+/// Specification -> attention IR.
+Error Compilation::build() {
+  for (const AttentionSpec &spec : specs)
+    if (Error error = checkTypes(machine, spec))
+      return error;
+  return timed(timings, "build", [&] {
+    module = mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get()));
+    context->loadAllAvailableDialects();
+    for (const AttentionSpec &spec : specs) {
+      std::string name = options.name + suffix.str();
+      if (specs.size() > 1 && !spec.name.empty())
+        name += "_" + spec.name;
+      for (char &letter : name)
+        if (!isAlnum(letter))
+          letter = '_';
+      while (is_contained(names, name))
+        name += "_";
+      names.push_back(name);
+      buildAttention(*module, spec, name);
+    }
+    return collect([&] { return succeeded(mlir::verify(*module)); });
+  });
+}
+
+Error Compilation::run(Phase phase) {
+  static constexpr StringLiteral names[] = {"attention", "tiled", "target",
+                                            "llvm"};
+  return timed(timings, names[int(phase)], [&] {
+    mlir::PassManager passes(context.get(), mlir::ModuleOp::getOperationName());
+    if (phase == Phase::Llvm && options.emulate)
+      buildEmulatedLlvm(passes);
+    else
+      buildPhase(passes, phase, machine, options.schedule);
+    return collect([&] { return succeeded(passes.run(*module)); });
+  });
+}
+
+/// LLVM dialect -> LLVM IR, without the library table.
+Expected<std::unique_ptr<Module>>
+Compilation::translate(LLVMContext &llvmContext, TargetMachine &target) {
+  return timed(timings, "translate", [&] {
+    if (machine.kind == TargetKind::Nvidia && !options.emulate)
+      return translateDevice(*module, llvmContext, target);
+    return pagoda::translate(*module, llvmContext, target,
+                             options.emulate ? Machine::host() : machine,
+                             /*table=*/false);
+  });
+}
+
+/// How the tile was chosen: what select-tiles computed, once more.
+void Compilation::explain(KernelSummary &summary, const AttentionSpec &spec) {
+  if (summary.role != "prefill" && summary.role != "decode") {
+    summary.reason = "one query row at a time";
+    return;
+  }
+  Expected<TileCandidate> tile =
+      selectTile(machine, spec,
+                 summary.role == "prefill" ? Variant::Prefill : Variant::Decode,
+                 options.schedule);
+  if (!tile)
+    return consumeError(tile.takeError());
+  summary.reason = tile->reason();
+  summary.tile = std::move(*tile);
+}
+
+std::vector<KernelSummary> Compilation::summaries() {
+  std::vector<KernelSummary> result;
+  for (const KernelDescription &kernel : descriptions()) {
+    KernelSummary summary;
+    summary.name = kernel.symbol;
+    summary.target = machine.name;
+    StringRef name(kernel.symbol);
+    summary.role = name.substr(name.rfind('_') + 1).str();
+    summary.schedule = kernel.schedule;
+    summary.kvTile = kernel.info.kv_tile;
+    summary.qTile = kernel.info.max_rows * kernel.info.q_heads /
+                    std::max(kernel.info.kv_heads, 1);
+    summary.scratchBytes = kernel.info.scratch_bytes;
+    summary.info = kernel.info;
+    // A kernel's name is its function's and what it does.
+    StringRef function = name.substr(0, name.rfind('_'));
+    for (auto [spec, built] : zip(specs, names)) {
+      if (function != built)
+        continue;
+      summary.spec = spec.name;
+      explain(summary, spec);
+    }
+    result.push_back(std::move(summary));
+  }
+  return result;
+}
+
+std::string Compilation::text() {
+  std::string result;
+  raw_string_ostream stream(result);
+  module->print(stream);
+  return result;
+}

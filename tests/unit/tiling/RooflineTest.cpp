@@ -1,0 +1,107 @@
+//===- RooflineTest.cpp - Bytes and flops worked out by hand --------------===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/tiling/Roofline.h"
+#include "gtest/gtest.h"
+
+using namespace pagoda;
+
+namespace {
+
+/// 4 query heads on 2 KV heads, head dims 8 and 4, f32.
+AttentionSpec smallSpec() {
+  AttentionSpec spec;
+  spec.qHeads = 4;
+  spec.kvHeads = 2;
+  spec.headDim = 8;
+  spec.vHeadDim = 4;
+  return spec;
+}
+
+Machine machine(const char *name) {
+  return llvm::cantFail(Machine::named(name));
+}
+
+Schedule tiles(int64_t qTile, int64_t kvTile) {
+  Schedule schedule;
+  schedule.qTile = qTile;
+  schedule.kvTile = kvTile;
+  schedule.blockVectors = 1;
+  return schedule;
+}
+
+} // namespace
+
+TEST(Roofline, PairsOfACausalPrompt) {
+  // 1 + 2 + ... + 6 pairs a head, 2 (8 + 4) flops a pair, 4 heads.
+  Roofline r = roofline(machine("x86-64-v3"), smallSpec(), tiles(4, 2), {6, 6});
+  EXPECT_EQ(r.pairs, 21);
+  EXPECT_EQ(r.flops(), 21 * 24 * 4);
+  EXPECT_EQ(r.limits[0].perCycle, 32);
+}
+
+TEST(Roofline, QueryTilesReadTheKeysTheySee) {
+  // Tiles of two tokens read 2, 4 and 6 keys of each of 2 heads, 48 bytes a key
+  // and value; q and o are 6 tokens of 4 heads, 48 bytes.
+  Roofline r = roofline(machine("x86-64-v3"), smallSpec(), tiles(4, 2), {6, 6});
+  EXPECT_EQ(r.memoryBytes(), 2 * 12 * 48 + 6 * 4 * 48);
+  EXPECT_EQ(r.leastBytes, 2 * 6 * 48 + 6 * 4 * 48);
+  // 1 + 2 + 3 KV tiles, one panel of 8 rows: 2 keys, Q^T once and O^T twice.
+  EXPECT_EQ(r.limits[1].amount, 2 * 6 * (2 * 48 + 8 * (8 + 2 * 4) * 4));
+  EXPECT_DOUBLE_EQ(r.intensity(), r.flops() / r.memoryBytes());
+  EXPECT_DOUBLE_EQ(r.ridge(), 8);
+}
+
+TEST(Roofline, LargerQueryTilesMoveLess) {
+  AttentionSpec spec = smallSpec();
+  Machine cpu = machine("x86-64-v3");
+  double small = roofline(cpu, spec, tiles(8, 16), {512, 512}).memoryBytes();
+  double large = roofline(cpu, spec, tiles(128, 16), {512, 512}).memoryBytes();
+  EXPECT_GT(small, 8 * large);
+  EXPECT_GT(large, roofline(cpu, spec, tiles(128, 16), {512, 512}).leastBytes);
+}
+
+TEST(Roofline, WindowsAndChunksBoundWhatIsRead) {
+  AttentionSpec spec = smallSpec();
+  spec.window = 3;
+  // Position 9 of 20 sees 7, 8 and 9.
+  EXPECT_EQ(visibleKeys(spec, 9, 20), std::pair(int64_t(7), int64_t(10)));
+  EXPECT_EQ(visibleKeys(spec, 1, 20), std::pair(int64_t(0), int64_t(2)));
+  Roofline r = roofline(machine("x86-64-v3"), spec, tiles(2, 2), {1, 1000});
+  EXPECT_EQ(r.pairs, 3);
+  spec.window.reset();
+  spec.chunk = 4;
+  EXPECT_EQ(visibleKeys(spec, 9, 20), std::pair(int64_t(8), int64_t(10)));
+  spec.causal = false;
+  EXPECT_EQ(visibleKeys(spec, 9, 20), std::pair(int64_t(8), int64_t(12)));
+  EXPECT_EQ(visibleKeys(spec, 9, 11), std::pair(int64_t(8), int64_t(11)));
+}
+
+TEST(Roofline, DecodeIsBoundByMemoryAndLongPromptsAreNot) {
+  AttentionSpec spec;
+  spec.qHeads = 16;
+  spec.kvHeads = 8;
+  spec.headDim = spec.vHeadDim = 128;
+  Schedule decode = tiles(2, 16);
+  decode.lanes = Schedule::Lanes::HeadDim;
+  for (const char *name : {"x86-64-v3", "x86-64-v4", "neon"}) {
+    Machine cpu = machine(name);
+    EXPECT_EQ(roofline(cpu, spec, decode, {1, 2048}).binding().name, "memory");
+    Schedule prefill = tiles(288, 64);
+    prefill.blockVectors = 3;
+    EXPECT_EQ(roofline(cpu, spec, prefill, {2048, 2048}).binding().name, "FMA");
+  }
+  // One query token of a group of 2: an intensity of about 2 flops for each 2
+  // bytes of 16-bit keys, far below any GPU's ridge.
+  spec.qType = spec.kvType = DType::F16;
+  Schedule warps = tiles(64, 64);
+  warps.warps = 4;
+  Roofline r = roofline(machine("sm_90a"), spec, warps, {1, 2048});
+  EXPECT_EQ(r.binding().name, "memory");
+  EXPECT_NEAR(r.intensity(), 2, 0.01);
+  EXPECT_GT(r.ridge(), 100);
+}
