@@ -14,6 +14,7 @@
 #include "compiler/emit/Object.h"
 #include "compiler/emit/Ptx.h"
 #include "compiler/import/BuildAttention.h"
+#include "compiler/import/Mods.h"
 #include "dialect/Dialect.h"
 
 #include "mlir/IR/Verifier.h"
@@ -30,9 +31,7 @@ Error Compilation::collect(function_ref<bool()> body) {
         if (!text.empty())
           text += "\n";
         raw_string_ostream stream(text);
-        if (auto name = dyn_cast<mlir::NameLoc>(diagnostic.getLocation()))
-          stream << name.getName().strref() << ": ";
-        stream << diagnostic;
+        stream << diagnosticPrefix(diagnostic) << diagnostic;
       });
   if (body())
     return Error::success();
@@ -90,6 +89,17 @@ Error Compilation::build() {
   return timed(timings, "build", [&] {
     module = mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get()));
     context->loadAllAvailableDialects();
+    std::optional<Mods> mods;
+    auto parse = [&] {
+      mlir::FailureOr<Mods> parsed =
+          parseMods(context.get(), options.mods, options.modsFile);
+      if (succeeded(parsed))
+        mods = std::move(*parsed);
+      return succeeded(parsed);
+    };
+    if (!options.mods.empty())
+      if (Error error = collect(parse))
+        return error;
     for (const AttentionSpec &spec : specs) {
       std::string name = options.name + suffix.str();
       if (specs.size() > 1 && !spec.name.empty())
@@ -100,7 +110,7 @@ Error Compilation::build() {
       while (is_contained(names, name))
         name += "_";
       names.push_back(name);
-      buildAttention(*module, spec, name);
+      buildAttention(*module, spec, name, mods ? &*mods : nullptr);
     }
     return collect([&] { return succeeded(mlir::verify(*module)); });
   });

@@ -47,6 +47,9 @@ struct CompileOptions {
   std::vector<std::string> schedule;
   /// Prefix of the kernels' names.
   std::string name = "attention";
+  /// Text of a file of mask and score functions (import/Mods.h), for every
+  /// specification; empty: none. `modsFile` names it in diagnostics.
+  std::string mods, modsFile = "mods";
   /// For an NVIDIA machine: host code for runtime/emulator instead of PTX. The
   /// entry of such a kernel is `void (*)(const void *args)`, one CUDA thread.
   bool emulate = false;

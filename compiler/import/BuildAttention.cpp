@@ -12,9 +12,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/import/BuildAttention.h"
+#include "compiler/import/Mods.h"
 #include "dialect/Dialect.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
 using namespace mlir;
@@ -38,8 +40,26 @@ static Type elementType(MLIRContext *context, DType type) {
   llvm_unreachable("unknown data type");
 }
 
+/// Copies the body of `from` into `to`; `tensor(i)` stands for argument i of
+/// those that are tensors.
+static void fillRegion(func::FuncOp from, Region &to,
+                       function_ref<Value(unsigned)> tensor) {
+  IRMapping mapping;
+  from.getBody().cloneInto(&to, mapping);
+  Block &block = to.front();
+  while (isa<RankedTensorType>(block.getArguments().back().getType())) {
+    unsigned index = block.getNumArguments() - 1;
+    block.getArgument(index).replaceAllUsesWith(tensor(index));
+    block.eraseArgument(index);
+  }
+  Operation *end = block.getTerminator();
+  OpBuilder b(end);
+  YieldOp::create(b, end->getLoc(), end->getOperands());
+  end->erase();
+}
+
 void pagoda::buildAttention(ModuleOp module, const AttentionSpec &spec,
-                            StringRef name) {
+                            StringRef name, const Mods *mods) {
   MLIRContext *context = module.getContext();
   ImplicitLocOpBuilder b(NameLoc::get(StringAttr::get(context, name)), context);
   b.setInsertionPointToEnd(module.getBody());
@@ -80,6 +100,19 @@ void pagoda::buildAttention(ModuleOp module, const AttentionSpec &spec,
   int sinks = optional(spec.sinks, perHead, "sinks");
   int prefix = optional(spec.prefixLm, lengths, "prefix_lens");
 
+  // Auxiliary tensors in the order of their table.
+  unsigned firstAux = arguments.size();
+  std::vector<std::string> auxFields;
+  if (mods) {
+    for (auto [index, aux] : llvm::enumerate(mods->aux)) {
+      SmallVector<int64_t> shape(aux.rank, dynamic);
+      arguments.push_back(
+          RankedTensorType::get(shape, aux.isFloat ? f32 : i32));
+      auxFields.push_back("aux." + std::to_string(index));
+    }
+    fields.append(auxFields.begin(), auxFields.end());
+  }
+
   auto function =
       func::FuncOp::create(b, name, b.getFunctionType(arguments, {o, lse}));
   for (auto [index, field] : llvm::enumerate(fields))
@@ -97,4 +130,16 @@ void pagoda::buildAttention(ModuleOp module, const AttentionSpec &spec,
       spec.causal,
       /*features=*/0, /*schedules=*/ArrayAttr());
   func::ReturnOp::create(b, attention.getResults());
+  if (!mods)
+    return;
+  function->setAttr("pagoda.mods_hash", b.getI64IntegerAttr(mods->hash));
+  auto move = [&](func::FuncOp from, Region &to) {
+    if (from)
+      fillRegion(from, to, [&](unsigned index) -> Value {
+        return entry->getArgument(firstAux + mods->auxOf(from, index));
+      });
+  };
+  move(mods->kvRange, attention.getKvRange());
+  move(mods->maskMod, attention.getMaskMod());
+  move(mods->scoreMod, attention.getScoreMod());
 }

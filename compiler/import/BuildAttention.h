@@ -14,10 +14,13 @@
 
 namespace pagoda {
 
+struct Mods;
+
 /// Appends to `module` a function @name with one pagoda.attention that computes
-/// `spec`. Features are attributes and operands of the op, not yet regions.
+/// `spec`. Features are attributes and operands of the op, not yet regions;
+/// `mods`, if any, are its regions.
 void buildAttention(mlir::ModuleOp module, const AttentionSpec &spec,
-                    llvm::StringRef name);
+                    llvm::StringRef name, const Mods *mods = nullptr);
 
 } // namespace pagoda
 

@@ -23,6 +23,17 @@
 using namespace mlir;
 using namespace pagoda;
 
+std::string pagoda::diagnosticPrefix(const Diagnostic &diagnostic) {
+  Location location = diagnostic.getLocation();
+  if (auto name = dyn_cast<NameLoc>(location))
+    return name.getName().str() + ": ";
+  auto file = dyn_cast<FileLineColLoc>(location);
+  if (!file)
+    return "";
+  return file.getFilename().str() + ":" + std::to_string(file.getLine()) + ":" +
+         std::to_string(file.getColumn()) + ": ";
+}
+
 bool pagoda::isSupportedInMod(Operation *op) {
   return isa<arith::ConstantOp, arith::AddIOp, arith::SubIOp, arith::MulIOp,
              arith::DivSIOp, arith::RemSIOp, arith::AndIOp, arith::OrIOp,

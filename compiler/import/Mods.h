@@ -52,6 +52,9 @@ struct Mods {
   int64_t auxOf(mlir::func::FuncOp function, unsigned index) const;
 };
 
+/// "file:line:column: " or "name: ", whichever the diagnostic's location has.
+std::string diagnosticPrefix(const mlir::Diagnostic &diagnostic);
+
 /// Whether a body may hold `op`.
 bool isSupportedInMod(mlir::Operation *op);
 

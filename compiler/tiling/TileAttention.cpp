@@ -48,6 +48,8 @@ struct Tiler {
     auto kernel = KernelOp::create(b, (function.getName() + "_" + suffix).str(),
                                    role, cache, op.getQHeads(), qType, schedule,
                                    target, op.getFeatures());
+    if (Attribute hash = function->getAttr("pagoda.mods_hash"))
+      kernel->setAttr("pagoda.mods_hash", hash);
     Block *body = b.createBlock(&kernel.getBody());
     body->addArgument(b.getType<ArgsType>(), b.getLoc());
     return kernel;

@@ -31,6 +31,7 @@ struct CpuExpandMathPass : pagoda::impl::CpuExpandMathBase<CpuExpandMathPass> {
     RewritePatternSet patterns(&getContext());
     populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
       return name == math::LogOp::getOperationName() ||
+             name == math::ExpOp::getOperationName() ||
              name == math::TanhOp::getOperationName();
     });
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))

@@ -126,6 +126,8 @@ KernelDescription KernelLowering::describe() {
   info.cpu_features = uint64_t(c.kernel.getTarget()->getCpuFeatures());
   info.role = int32_t(c.kernel.getRole());
   info.features = uint32_t(c.kernel.getFeatures());
+  if (auto hash = c.kernel->getAttrOfType<IntegerAttr>("pagoda.mods_hash"))
+    info.mods_hash = uint64_t(hash.getInt());
   info.q_heads = int32_t(c.kernel.getQHeads());
   info.kv_heads = int32_t(c.cache.getHeads());
   info.head_dim = int32_t(c.cache.getKDim());

@@ -81,6 +81,8 @@ KernelDescription AmpereLowering::describe() {
   pagoda_kernel_info &info = result.info;
   info.role = int32_t(kernel.getRole());
   info.features = uint32_t(kernel.getFeatures());
+  if (auto hash = kernel->getAttrOfType<IntegerAttr>("pagoda.mods_hash"))
+    info.mods_hash = uint64_t(hash.getInt());
   info.q_heads = int32_t(kernel.getQHeads());
   info.kv_heads = int32_t(cache.getHeads());
   info.head_dim = int32_t(cache.getKDim());
