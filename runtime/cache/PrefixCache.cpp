@@ -15,6 +15,7 @@
 #include "cache/BlockHash.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <random>
 
@@ -54,23 +55,19 @@ PrefixCache::PrefixCache(BlockManager &blocks,
   size_t nodes = size_t(blocks.numBlocks()) * (windowed ? 2 : 1);
   Nodes.resize(nodes);
   NodeTokens.resize(nodes * BlockSize);
-  NodeBlocks.assign(nodes * Groups.size(), -1);
-  ChildEntries.assign(nodes * Groups.size(), 0);
+  NodeGroups.resize(nodes * Groups.size());
   FreeNodes.reserve(nodes);
   for (size_t i = nodes; i-- > 0;)
     FreeNodes.push_back(static_cast<int32_t>(i));
-  size_t slots = 16;
-  while (slots < 2 * nodes)
-    slots *= 2;
-  Slots.assign(slots, {0, -1});
-  Mask = slots - 1;
+  Buckets.assign(std::bit_ceil(std::max<size_t>(16, 2 * nodes)), -1);
+  Mask = Buckets.size() - 1;
   Entries.resize(blocks.numBlocks() + Priorities);
   for (int32_t p = 0; p != Priorities; ++p) {
     int32_t sentinel = blocks.numBlocks() + p;
     Entries[sentinel].prev = Entries[sentinel].next = sentinel;
   }
   Pins.assign(blocks.numBlocks(), 0);
-  Events.resize(options.eventCapacity);
+  Events.resize(std::bit_ceil(static_cast<uint32_t>(options.eventCapacity)));
   blocks.setListener(this);
 }
 
@@ -113,18 +110,18 @@ std::string PrefixCache::serialise(std::span<const ExtraKey> keys,
 
 int32_t PrefixCache::find(const Hash128 &hash, int32_t parent,
                           const int32_t *tokens, std::string_view extra) const {
-  for (size_t at = home(tagOf(hash)); Slots[at].node >= 0; at = (at + 1) & Mask)
-    if (Slots[at].tag == tagOf(hash) &&
-        isNode(Slots[at].node, parent, tokens, extra))
-      return Slots[at].node;
-  return -1;
+  int32_t node = bucket(hash);
+  while (node >= 0 &&
+         !(Nodes[node].hash == hash && isNode(node, parent, tokens, extra)))
+    node = Nodes[node].next;
+  return node;
 }
 
 bool PrefixCache::contains(const Hash128 &hash) const {
-  for (size_t at = home(tagOf(hash)); Slots[at].node >= 0; at = (at + 1) & Mask)
-    if (Slots[at].tag == tagOf(hash) && Nodes[Slots[at].node].hash == hash)
-      return true;
-  return false;
+  int32_t node = bucket(hash);
+  while (node >= 0 && !(Nodes[node].hash == hash))
+    node = Nodes[node].next;
+  return node >= 0;
 }
 
 /// A node that find() will return, or -1 when there is no room for one.
@@ -132,59 +129,47 @@ int32_t PrefixCache::makeNode(const Hash128 &hash, int32_t parent,
                               const int32_t *tokens, const std::string &extra) {
   // Counted first, so that an eviction does not take the parent away.
   if (parent >= 0)
-    ++Nodes[parent].children;
+    ++Nodes[parent].uses;
   while (FreeNodes.empty() && evictOne())
     ;
   if (FreeNodes.empty()) {
     if (parent >= 0)
-      --Nodes[parent].children;
+      --Nodes[parent].uses;
     return -1;
   }
   int32_t node = FreeNodes.back();
   FreeNodes.pop_back();
-  Nodes[node] = {hash, parent, 0, Nodes[node].generation, 0};
+  int32_t &first = bucket(hash);
+  Nodes[node] = {hash, parent, 0, Nodes[node].generation, first};
+  first = node;
   std::copy_n(tokens, BlockSize, NodeTokens.data() + size_t(node) * BlockSize);
   if (!extra.empty() && Extras.empty())
     Extras.resize(Nodes.size());
   if (!Extras.empty())
     Extras[node] = extra;
-  size_t at = home(tagOf(hash));
-  while (Slots[at].node >= 0)
-    at = (at + 1) & Mask;
-  Slots[at] = {tagOf(hash), node};
   return node;
 }
 
-/// Removes \p node from the map and closes the gap, so that no probe stops
-/// short.
-void PrefixCache::eraseSlot(int32_t node) {
-  size_t at = home(tagOf(Nodes[node].hash));
-  while (Slots[at].node != node)
-    at = (at + 1) & Mask;
-  for (size_t next = (at + 1) & Mask; Slots[next].node >= 0;
-       next = (next + 1) & Mask) {
-    size_t wanted = home(Slots[next].tag);
-    // May the next one move to the gap? Only if its home is not past it.
-    if (((next - wanted) & Mask) >= ((next - at) & Mask)) {
-      Slots[at] = Slots[next];
-      at = next;
-    }
-  }
-  Slots[at].node = -1;
+/// Takes \p node out of its bucket.
+void PrefixCache::unmap(int32_t node) {
+  int32_t *link = &bucket(Nodes[node].hash);
+  while (*link != node)
+    link = &Nodes[*link].next;
+  *link = Nodes[node].next;
 }
 
 /// Drops \p node, and its ancestors, as long as they have neither a block nor a
 /// child.
 void PrefixCache::dropNodes(int32_t node) {
-  while (node >= 0 && Nodes[node].entries == 0 && Nodes[node].children == 0) {
-    eraseSlot(node);
+  while (node >= 0 && Nodes[node].uses == 0) {
+    unmap(node);
     int32_t parent = Nodes[node].parent;
     ++Nodes[node].generation;
     if (!Extras.empty())
       Extras[node].clear();
     FreeNodes.push_back(node);
     if (parent >= 0)
-      --Nodes[parent].children;
+      --Nodes[parent].uses;
     node = parent;
   }
 }
@@ -258,7 +243,7 @@ void PrefixCache::addEntry(int32_t node, int32_t group, int32_t block,
   Entries[block].group = static_cast<uint16_t>(group);
   Entries[block].priority = static_cast<uint8_t>(priority);
   blockOf(node, group) = block;
-  ++Nodes[node].entries;
+  ++Nodes[node].uses;
   if (int32_t parent = Nodes[node].parent; parent >= 0)
     ++childEntries(parent, group);
   ++Stored;

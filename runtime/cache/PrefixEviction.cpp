@@ -19,10 +19,36 @@
 
 using namespace pagoda;
 
+/// Takes the blocks at the beginning of \p blocks that stand side by side out
+/// of their ring, each one before the one that follows it in the list, as the
+/// blocks of a prompt do; returns how many. One splice does for all of them.
+size_t PrefixCache::unlistRun(std::span<const int32_t> blocks) {
+  Entry *entries = Entries.data();
+  int32_t last = blocks[0];
+  size_t count = 1;
+  entries[last].state = Out;
+  while (count != blocks.size() && entries[last].prev == blocks[count] &&
+         entries[blocks[count]].state == Listed) {
+    last = blocks[count++];
+    entries[last].state = Out;
+  }
+  int32_t prev = entries[last].prev, next = entries[blocks[0]].next;
+  entries[prev].next = next;
+  entries[next].prev = prev;
+  Idle -= static_cast<int32_t>(count);
+  return count;
+}
+
 void PrefixCache::blocksShared(std::span<const int32_t> blocks) {
-  for (int32_t block : blocks)
-    if (Entries[block].state != Out)
-      unlist(block);
+  while (!blocks.empty()) {
+    size_t count = 1;
+    State state = Entries[blocks[0]].state;
+    if (state == Listed)
+      count = unlistRun(blocks);
+    else if (state == SetAside)
+      unlist(blocks[0]);
+    blocks = blocks.subspan(count);
+  }
 }
 
 void PrefixCache::blocksReleased(std::span<const int32_t> blocks) {
@@ -52,7 +78,7 @@ void PrefixCache::removeEntry(int32_t block) {
   record(CacheEvent::Removed, node, group, block);
   entry.node = -1;
   blockOf(node, group) = -1;
-  --Nodes[node].entries;
+  --Nodes[node].uses;
   --Stored;
   int32_t parent = Nodes[node].parent;
   if (parent >= 0 && --childEntries(parent, group) == 0) {
@@ -79,6 +105,11 @@ bool PrefixCache::evictOne() {
         entry.state = SetAside;
         ++Idle;
         continue;
+      }
+      // Where the next one will look, while this one is taken apart.
+      if (int32_t next = entry.next; next < Blocks.numBlocks()) {
+        __builtin_prefetch(&Nodes[Entries[next].node]);
+        __builtin_prefetch(&Entries[Entries[next].next]);
       }
       removeEntry(block);
       Blocks.giveBack(block);
@@ -113,7 +144,7 @@ void PrefixCache::clear() {
 void PrefixCache::record(CacheEvent::Kind kind, int32_t node, int32_t group,
                          int32_t block) {
   int32_t parent = Nodes[node].parent;
-  Events[EventsWritten++ % Events.size()] = {
+  Events[EventsWritten++ & (Events.size() - 1)] = {
       kind, group, block, Nodes[node].hash,
       parent >= 0 ? Nodes[parent].hash : Hash128{}};
 }
@@ -126,7 +157,7 @@ size_t PrefixCache::drainEvents(std::span<CacheEvent> out) {
   }
   size_t count = 0;
   while (count != out.size() && EventsRead != EventsWritten)
-    out[count++] = Events[EventsRead++ % Events.size()];
+    out[count++] = Events[EventsRead++ & (Events.size() - 1)];
   return count;
 }
 
@@ -138,7 +169,7 @@ std::string PrefixCache::checkInvariants() const {
   std::vector<bool> free(Nodes.size());
   for (int32_t node : FreeNodes)
     free[node] = true;
-  std::vector<int32_t> children(Nodes.size());
+  std::vector<int32_t> uses(Nodes.size());
   std::vector<int32_t> childEntries(Nodes.size() * groups);
   int32_t stored = 0;
   for (size_t n = 0; n != Nodes.size(); ++n) {
@@ -147,7 +178,7 @@ std::string PrefixCache::checkInvariants() const {
     const Node &node = Nodes[n];
     int32_t entries = 0;
     for (size_t g = 0; g != groups; ++g) {
-      int32_t block = NodeBlocks[n * groups + g];
+      int32_t block = NodeGroups[n * groups + g].block;
       if (block < 0)
         continue;
       ++entries;
@@ -157,10 +188,9 @@ std::string PrefixCache::checkInvariants() const {
         ++childEntries[node.parent * groups + g];
     }
     stored += entries;
-    if (entries != node.entries)
-      return say("a node counts its blocks wrongly", int64_t(n));
+    uses[n] += entries;
     if (node.parent >= 0)
-      ++children[node.parent];
+      ++uses[node.parent];
     Hash128 above = node.parent >= 0 ? Nodes[node.parent].hash : Hash128{};
     std::string_view extra;
     if (!Extras.empty())
@@ -174,21 +204,24 @@ std::string PrefixCache::checkInvariants() const {
     if (find(node.hash, node.parent, tokens, extra) != int32_t(n))
       return say("the map does not find a node", int64_t(n));
   }
-  size_t mapped = std::count_if(Slots.begin(), Slots.end(),
-                                [](const Slot &s) { return s.node >= 0; });
+  size_t mapped = 0;
+  for (int32_t first : Buckets)
+    for (int32_t n = first; n >= 0; n = Nodes[n].next)
+      ++mapped;
   if (mapped + FreeNodes.size() != Nodes.size())
     return say("the map has another number of nodes", int64_t(mapped));
   for (size_t n = 0; n != Nodes.size(); ++n) {
     if (free[n])
       continue;
-    if (children[n] != Nodes[n].children)
-      return say("a node counts its children wrongly", int64_t(n));
-    if (children[n] == 0 && Nodes[n].entries == 0)
+    if (uses[n] != Nodes[n].uses)
+      return say("a node counts its children and blocks wrongly", int64_t(n));
+    if (uses[n] == 0)
       return say("a node has neither block nor child", int64_t(n));
     for (size_t g = 0; g != groups; ++g) {
-      if (childEntries[n * groups + g] != ChildEntries[n * groups + g])
+      if (childEntries[n * groups + g] !=
+          NodeGroups[n * groups + g].childEntries)
         return say("a node counts its children's blocks wrongly", int64_t(n));
-      if (Retain && !Groups[g].window && NodeBlocks[n * groups + g] < 0 &&
+      if (Retain && !Groups[g].window && NodeGroups[n * groups + g].block < 0 &&
           childEntries[n * groups + g])
         return say("a block went before the ones after it", int64_t(n));
     }

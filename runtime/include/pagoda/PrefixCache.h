@@ -87,7 +87,8 @@ struct PrefixCacheOptions {
   /// Replaces the hash, for tests: see PrefixCache::blockHash.
   Hash128 (*hash)(const Hash128 &parent, std::span<const int32_t> tokens,
                   std::string_view extra, uint64_t seed) = nullptr;
-  /// Events kept until they are drained; the oldest are lost first.
+  /// Events kept until they are drained, rounded up to a power of two; the
+  /// oldest are lost first.
   int32_t eventCapacity = 1024;
 };
 
@@ -205,9 +206,14 @@ private:
   struct Node {
     Hash128 hash;
     int32_t parent;
-    int32_t children;
+    int32_t uses; ///< children, and groups in which it has a block
     uint32_t generation;
-    int32_t entries; ///< groups in which it has a block
+    int32_t next; ///< in its bucket of the map
+  };
+  /// A node in one table group.
+  struct NodeGroup {
+    int32_t block = -1;       ///< -1: none
+    int32_t childEntries = 0; ///< children that have a block in the group
   };
   enum State : uint8_t { Out, Listed, SetAside };
   /// What the cache knows of one block. Blocks and, after them, one sentinel a
@@ -220,10 +226,6 @@ private:
     uint8_t priority = 0;
     State state = Out;
   };
-  struct Slot {
-    uint32_t tag;
-    int32_t node; ///< -1: empty
-  };
   /// Arrays whose elements should not straddle cache lines.
   template <typename T> using LineVector = std::vector<T, LineAllocator<T>>;
 
@@ -235,39 +237,38 @@ private:
 
   Hash128 hashOf(const Hash128 &parent, const int32_t *tokens,
                  std::string_view extra) const;
-  size_t home(uint32_t tag) const { return tag & Mask; }
-  static uint32_t tagOf(const Hash128 &hash) {
-    return static_cast<uint32_t>(hash.low);
-  }
+  int32_t &bucket(const Hash128 &hash) { return Buckets[hash.low & Mask]; }
+  int32_t bucket(const Hash128 &hash) const { return Buckets[hash.low & Mask]; }
   bool isNode(int32_t node, int32_t parent, const int32_t *tokens,
               std::string_view extra) const;
   int32_t find(const Hash128 &hash, int32_t parent, const int32_t *tokens,
                std::string_view extra) const;
-  int32_t walk(std::span<const int32_t> prompt, int32_t blocks,
-               std::span<const ExtraKey> keys, PrefixHit &hit) const;
+  void walk(std::span<const int32_t> prompt, int32_t blocks,
+            std::span<const ExtraKey> keys, PrefixHit &hit) const;
   int32_t commonBlocks(const PrefixHit &hit, int32_t blocks) const;
   template <typename Fn> bool forBlocks(const PrefixHit &hit, Fn &&fn) const;
 
   int32_t makeNode(const Hash128 &hash, int32_t parent, const int32_t *tokens,
                    const std::string &extra);
   void dropNodes(int32_t node);
-  void eraseSlot(int32_t node);
+  void unmap(int32_t node);
   void addEntry(int32_t node, int32_t group, int32_t block, int32_t priority);
   void removeEntry(int32_t block);
   void list(int32_t block, bool oldest);
   void unlist(int32_t block);
+  size_t unlistRun(std::span<const int32_t> blocks);
   bool evictOne();
   void record(CacheEvent::Kind kind, int32_t node, int32_t group,
               int32_t block);
 
   int32_t &blockOf(int32_t node, int32_t group) {
-    return NodeBlocks[size_t(node) * NumGroups + group];
+    return NodeGroups[size_t(node) * NumGroups + group].block;
   }
   int32_t blockOf(int32_t node, int32_t group) const {
-    return NodeBlocks[size_t(node) * NumGroups + group];
+    return NodeGroups[size_t(node) * NumGroups + group].block;
   }
   int32_t &childEntries(int32_t node, int32_t group) {
-    return ChildEntries[size_t(node) * NumGroups + group];
+    return NodeGroups[size_t(node) * NumGroups + group].childEntries;
   }
 
   BlockManager &Blocks;
@@ -280,15 +281,14 @@ private:
 
   LineVector<Node> Nodes;
   LineVector<int32_t> NodeTokens;    ///< [nodes, block_size]
-  std::vector<int32_t> NodeBlocks;   ///< [nodes, groups], -1: none
-  std::vector<int32_t> ChildEntries; ///< [nodes, groups]
+  std::vector<NodeGroup> NodeGroups; ///< [nodes, groups]
   std::vector<std::string> Extras;   ///< [nodes], empty until a key is used
   std::vector<int32_t> FreeNodes;
-  LineVector<Slot> Slots;
+  LineVector<int32_t> Buckets; ///< first node of each, -1: none
   size_t Mask = 0;
   LineVector<Entry> Entries;
   std::vector<uint32_t> Pins;
-  std::vector<CacheEvent> Events;
+  std::vector<CacheEvent> Events; ///< a ring
   uint64_t EventsWritten = 0;
   uint64_t EventsRead = 0;
   int32_t Idle = 0;
