@@ -21,6 +21,8 @@
 
 using namespace pagoda;
 
+static constexpr int32_t MaxEvents = 1 << 30;
+
 static Error bad(const std::string &text) {
   return Error(ErrorCode::InvalidArgument, "prefix cache: " + text);
 }
@@ -36,9 +38,11 @@ PrefixCache::PrefixCache(BlockManager &blocks,
   if (Groups.empty() || Groups.size() > UINT16_MAX)
     throw bad("groups: expected 1 to 65535, got " +
               std::to_string(Groups.size()));
-  if (options.eventCapacity < 1)
-    throw bad("event_capacity: expected 1 or more, got " +
-              std::to_string(options.eventCapacity));
+  for (const TableGroup &group : Groups)
+    group.verify();
+  if (options.eventCapacity < 1 || options.eventCapacity > MaxEvents)
+    throw bad("event_capacity: expected 1 to " + std::to_string(MaxEvents) +
+              ", got " + std::to_string(options.eventCapacity));
   if (blocks.listener())
     throw bad("blocks: expected a block manager without a listener, got one "
               "that has a prefix cache");
@@ -72,6 +76,9 @@ PrefixCache::PrefixCache(BlockManager &blocks,
 }
 
 PrefixCache::~PrefixCache() {
+  for (int32_t block = 0; TotalPins && block != Blocks.numBlocks(); ++block)
+    for (; Pins[block]; --Pins[block], --TotalPins)
+      Blocks.release(block);
   clear();
   Blocks.setListener(nullptr);
 }
@@ -84,6 +91,13 @@ Hash128 PrefixCache::blockHash(const Hash128 &parent,
                                std::span<const int32_t> tokens,
                                std::string_view extra, uint64_t seed) {
   return hashBlock(parent, tokens.data(), tokens.size(), extra, seed);
+}
+
+void PrefixCache::checkKeys(std::span<const ExtraKey> keys) {
+  for (const ExtraKey &key : keys)
+    if (key.position < 0)
+      throw bad("key: position: expected 0 or more, got " +
+                std::to_string(key.position));
 }
 
 std::string PrefixCache::serialise(std::span<const ExtraKey> keys,
@@ -188,6 +202,7 @@ void PrefixCache::store(PrefixCursor &cursor, std::span<const int32_t> tokens,
     throw bad("store: priority: expected 0 to " +
               std::to_string(Priorities - 1) + ", got " +
               std::to_string(priority));
+  checkKeys(keys);
   if (cursor.blocks && (size_t(cursor.node) >= Nodes.size() ||
                         Nodes[cursor.node].generation != cursor.generation))
     cursor = {};
@@ -204,26 +219,12 @@ void PrefixCache::store(PrefixCursor &cursor, std::span<const int32_t> tokens,
       node = makeNode(hash, cursor.node, own, extra);
     if (node < 0)
       break;
-    for (int32_t g = 0; g != int32_t(Groups.size()); ++g) {
-      int32_t block = tables[g][i];
-      int32_t known = blockOf(node, g);
-      if (block < 0 || block == known)
-        continue;
-      (void)Blocks.refs(block); // names a bad id before it is used as an index
-      if (Entries[block].node >= 0) {
-        dropNodes(node);
-        throw bad("store: block " + std::to_string(block) +
-                  ": expected a block that is not stored, got one that is "
-                  "stored for other tokens");
-      }
-      if (known >= 0) {
-        Blocks.share(known);
-        tables[g][i] = known;
-        Blocks.release(block);
-        ++Counters.duplicates;
-      } else {
-        addEntry(node, g, block, priority);
-      }
+    try {
+      for (int32_t g = 0; g != int32_t(Groups.size()); ++g)
+        storeBlock(node, g, tables[g][i], priority);
+    } catch (...) {
+      dropNodes(node); // it may have no block
+      throw;
     }
     cursor.node = node;
     cursor.generation = Nodes[node].generation;
@@ -231,6 +232,28 @@ void PrefixCache::store(PrefixCursor &cursor, std::span<const int32_t> tokens,
   // The last node may have got no block: its window has moved on.
   if (cursor.node >= 0)
     dropNodes(cursor.node);
+}
+
+/// Makes \p entry, of a table, the block of \p node, or the node's block the
+/// entry.
+void PrefixCache::storeBlock(int32_t node, int32_t group, int32_t &entry,
+                             int32_t priority) {
+  int32_t block = entry, known = blockOf(node, group);
+  if (block < 0 || block == known)
+    return;
+  (void)Blocks.refs(block); // names a bad id before it is used as an index
+  if (Entries[block].node >= 0)
+    throw bad("store: block " + std::to_string(block) +
+              ": expected a block that is not stored, got one that is stored "
+              "for other tokens");
+  if (known < 0) {
+    addEntry(node, group, block, priority);
+    return;
+  }
+  Blocks.share(known);
+  entry = known;
+  Blocks.release(block);
+  ++Counters.duplicates;
 }
 
 void PrefixCache::addEntry(int32_t node, int32_t group, int32_t block,

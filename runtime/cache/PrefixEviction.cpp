@@ -128,7 +128,7 @@ void PrefixCache::reclaim(int32_t count) {
 
 void PrefixCache::clear() {
   for (int32_t block = 0; block != Blocks.numBlocks(); ++block) {
-    if (Entries[block].node < 0)
+    if (Entries[block].node < 0 || Pins[block])
       continue;
     removeEntry(block);
     Blocks.unwatch(block);

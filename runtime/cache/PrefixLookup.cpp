@@ -118,10 +118,8 @@ int32_t PrefixCache::lookup(std::span<const int32_t> prompt,
                             std::span<const ExtraKey> keys,
                             PrefixHit &hit) const {
   int32_t length = static_cast<int32_t>(prompt.size());
-  for (const ExtraKey &key : keys)
-    if (key.position < 0)
-      throw bad("key: position: expected 0 or more, got " +
-                std::to_string(key.position));
+  checkKeys(keys);
+  hit.cache = this;
   hit.nodes.clear();
   hit.promptTokens = length;
   // One token is left to compute: its logits are what the caller is after.
@@ -137,10 +135,17 @@ int32_t PrefixCache::lookup(std::span<const int32_t> prompt,
 // Acquiring
 //===----------------------------------------------------------------------===//
 
+/// Throws when \p hit names nodes of another cache.
+void PrefixCache::checkHit(const PrefixHit &hit) const {
+  if (!hit.nodes.empty() && hit.cache != this)
+    throw bad("hit: expected one that this cache gave, got another cache's");
+}
+
 /// Calls \p fn(group, index, block) for every block that \p hit needs; false
 /// when one of them is gone or \p fn says so.
 template <typename Fn>
 bool PrefixCache::forBlocks(const PrefixHit &hit, Fn &&fn) const {
+  checkHit(hit);
   int32_t count = static_cast<int32_t>(hit.nodes.size());
   for (int32_t g = 0; g != int32_t(Groups.size()); ++g) {
     int32_t sinks = std::min(count, Groups[g].sinkBlocks(BlockSize));
@@ -149,8 +154,7 @@ bool PrefixCache::forBlocks(const PrefixHit &hit, Fn &&fn) const {
       if (Groups[g].window && i >= sinks && i < first)
         continue;
       PrefixHit::Ref ref = hit.nodes[i];
-      if (size_t(ref.node) >= Nodes.size() ||
-          Nodes[ref.node].generation != ref.generation)
+      if (Nodes[ref.node].generation != ref.generation)
         return false;
       int32_t block = blockOf(ref.node, g);
       if (block < 0 || !fn(g, i, block))
@@ -217,6 +221,7 @@ bool PrefixCache::acquire(const PrefixHit &hit,
 }
 
 void PrefixCache::touch(const PrefixHit &hit) {
+  checkHit(hit);
   // The last block first, so that a block stays older than its parent.
   for (size_t i = hit.nodes.size(); i-- > 0;) {
     PrefixHit::Ref ref = hit.nodes[i];
@@ -233,6 +238,7 @@ void PrefixCache::touch(const PrefixHit &hit) {
 }
 
 void PrefixCache::setPriority(const PrefixHit &hit, int32_t priority) {
+  checkHit(hit);
   if (priority < 0 || priority >= Priorities)
     throw bad("priority: expected 0 to " + std::to_string(Priorities - 1) +
               ", got " + std::to_string(priority));

@@ -92,10 +92,13 @@ struct PrefixCacheOptions {
   int32_t eventCapacity = 1024;
 };
 
+class PrefixCache;
+
 /// The answer to a lookup. Keep one and use it again: its memory is reused.
 struct PrefixHit {
   int32_t tokens = 0;       ///< length of the hit, a multiple of block_size
   int32_t promptTokens = 0; ///< length of the prompt
+  const PrefixCache *cache = nullptr; ///< that gave it
   struct Ref {
     int32_t node;
     uint32_t generation;
@@ -130,7 +133,7 @@ public:
   /// Becomes the listener of \p blocks, which must outlive it. Error:
   /// InvalidArgument.
   PrefixCache(BlockManager &blocks, const PrefixCacheOptions &options);
-  /// Gives its blocks back.
+  /// Gives its blocks back, pinned ones too.
   ~PrefixCache() override;
 
   /// Finds the longest beginning of \p prompt whose blocks every table group
@@ -144,6 +147,8 @@ public:
   /// them to tables[group][0 .. tokens / block_size), -1 where a window needs
   /// none. Acquire before allocating: a hit alone protects nothing. False, and
   /// nothing happens, when some of it has been evicted since the lookup.
+  /// Errors: RefOverflow; InvalidArgument (tables, or the hit of another
+  /// cache, here and below).
   [[nodiscard]] bool acquire(const PrefixHit &hit,
                              std::span<int32_t *const> tables);
 
@@ -151,7 +156,8 @@ public:
   /// have been written, from \p cursor on. A block whose tokens are stored
   /// already is replaced in tables[group] by the one stored, and the caller's
   /// reference moves with it: call it between steps. Errors: InvalidArgument
-  /// (a block that is stored for other tokens, a priority out of range).
+  /// (a block that is stored for other tokens, a priority or a key's position
+  /// out of range), RefOverflow.
   void store(PrefixCursor &cursor, std::span<const int32_t> tokens,
              std::span<const ExtraKey> keys, std::span<int32_t *const> tables,
              int32_t priority = 0);
@@ -170,7 +176,7 @@ public:
   [[nodiscard]] bool pin(const PrefixHit &hit);
   void unpin(const PrefixHit &hit);
 
-  /// Forgets every block; idle ones become free.
+  /// Forgets every block that is not pinned; idle ones become free.
   void clear();
 
   /// Idle blocks: owned by the cache alone.
@@ -235,6 +241,8 @@ private:
   int32_t reclaimable() const override { return Idle; }
   void reclaim(int32_t count) override;
 
+  static void checkKeys(std::span<const ExtraKey> keys);
+  void checkHit(const PrefixHit &hit) const;
   Hash128 hashOf(const Hash128 &parent, const int32_t *tokens,
                  std::string_view extra) const;
   int32_t &bucket(const Hash128 &hash) { return Buckets[hash.low & Mask]; }
@@ -252,6 +260,8 @@ private:
                    const std::string &extra);
   void dropNodes(int32_t node);
   void unmap(int32_t node);
+  void storeBlock(int32_t node, int32_t group, int32_t &entry,
+                  int32_t priority);
   void addEntry(int32_t node, int32_t group, int32_t block, int32_t priority);
   void removeEntry(int32_t block);
   void list(int32_t block, bool oldest);
