@@ -41,8 +41,10 @@ struct Checked {
 private:
   static Checked of(bool overflow, Checked result) {
     if (overflow)
-      throw Error(ErrorCode::InvalidArgument,
-                  "memory plan: total: expected less than 2^63, got more");
+      throw Error(
+          ErrorCode::InvalidArgument,
+          "memory plan: slots or bytes in all: expected less than 2^63, "
+          "got more");
     return result;
   }
 };

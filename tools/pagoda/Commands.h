@@ -25,6 +25,9 @@ llvm::cl::OptionCategory &optionCategory();
 llvm::cl::SubCommand &genCommand();
 llvm::Error gen();
 
+llvm::cl::SubCommand &planCommand();
+llvm::Error plan();
+
 llvm::cl::SubCommand &runCommand();
 /// An error also when outputs were wrong; the report is printed by then.
 llvm::Error run();

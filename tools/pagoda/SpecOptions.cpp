@@ -29,7 +29,8 @@ template <typename T> struct Opt : cl::opt<T> {
   template <typename... Mods>
   explicit Opt(StringRef name, const char *help, const Mods &...mods)
       : cl::opt<T>(name, cl::desc(help), cl::sub(genCommand()),
-                   cl::sub(runCommand()), cl::cat(optionCategory()), mods...) {}
+                   cl::sub(planCommand()), cl::sub(runCommand()),
+                   cl::cat(optionCategory()), mods...) {}
   bool given() const { return this->getNumOccurrences() > 0; }
 };
 
@@ -76,7 +77,7 @@ Opt<std::string> targetOpt("target",
 cl::list<std::string> scheduleOpt(
     "schedule", cl::desc("Overrides of the schedule, for example kv_tile=64"),
     cl::value_desc("key=value"), cl::CommaSeparated, cl::sub(genCommand()),
-    cl::sub(runCommand()), cl::cat(optionCategory()));
+    cl::sub(planCommand()), cl::sub(runCommand()), cl::cat(optionCategory()));
 
 template <typename T>
 llvm::Error bad(const Opt<T> &option, const Twine &expected) {

@@ -28,6 +28,7 @@ struct Command {
 
 constexpr Command commands[] = {
     {pagoda::genCommand, pagoda::gen},
+    {pagoda::planCommand, pagoda::plan},
     {pagoda::runCommand, pagoda::run},
 };
 

@@ -35,8 +35,8 @@ struct PoolOptions {
   int32_t maxTokens = 0; ///< of one request; 0: as many as the pool holds
   /// Paged pools only. A windowed table lets go of blocks.
   TableGroup keeps = {};
-  /// Paged pools only. Tokens that requests made with share() begin with; only
-  /// full blocks are shared.
+  /// Paged pools only. Tokens that requests may begin with together; only full
+  /// blocks are shared, and nothing is when the pool is too small for them.
   int32_t sharedPrefix = 0;
 };
 
