@@ -225,7 +225,7 @@ void printReport(raw_ostream &os, const MemoryReport &report) {
   }
   if (report.memory) {
     Fits fits = fitsOf(report);
-    os << memoryText(*report.memory) << " hold, of "
+    os << memoryText(*report.memory) << " holds, of "
        << countText(load.longest())
        << " tokens each: " << fitText(fits.contiguous)
        << " sequences contiguous, " << fitText(fits.apart) << " paged";
