@@ -16,31 +16,40 @@
 #include "pagoda/PrefixCache.h"
 
 #include <cstring>
+#include <iterator>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 namespace pagoda {
 
+/// XXH3 of the parent's hash, the tokens and the keys, one after the other.
 inline Hash128 hashBlock(const Hash128 &parent, const int32_t *tokens,
                          size_t count, std::string_view extra, uint64_t seed) {
-  // The tokens' own hash does not wait for the parent's, so the chain that has
-  // to be followed one after the other is only the short second hash.
-  // A constant length lets the compiler drop the choice among lengths.
-  XXH128_hash_t own =
-      count == 16
-          ? XXH3_128bits_withSeed(tokens, 16 * sizeof(int32_t), seed)
-          : XXH3_128bits_withSeed(tokens, count * sizeof(int32_t), seed);
-  uint64_t link[6] = {parent.low, parent.high, own.low64, own.high64};
+  struct {
+    Hash128 parent;
+    int32_t tokens[256];
+  } input;
   XXH128_hash_t all;
-  if (extra.empty()) {
-    all = XXH3_128bits_withSeed(link, 4 * sizeof(uint64_t), seed);
+  if (count == 16 && extra.empty()) {
+    // Of a constant length this is a few moves and no choice among lengths.
+    input.parent = parent;
+    std::memcpy(input.tokens, tokens, 16 * sizeof(int32_t));
+    all = XXH3_128bits_withSeed(&input, sizeof(Hash128) + 16 * sizeof(int32_t),
+                                seed);
+  } else if (count <= std::size(input.tokens) && extra.empty()) {
+    input.parent = parent;
+    std::memcpy(input.tokens, tokens, count * sizeof(int32_t));
+    all = XXH3_128bits_withSeed(
+        &input, sizeof(Hash128) + count * sizeof(int32_t), seed);
   } else {
-    XXH128_hash_t more =
-        XXH3_128bits_withSeed(extra.data(), extra.size(), seed);
-    link[4] = more.low64;
-    link[5] = more.high64;
-    all = XXH3_128bits_withSeed(link, sizeof(link), seed);
+    XXH3_state_t state;
+    XXH3_INITSTATE(&state);
+    XXH3_128bits_reset_withSeed(&state, seed);
+    XXH3_128bits_update(&state, &parent, sizeof(parent));
+    XXH3_128bits_update(&state, tokens, count * sizeof(int32_t));
+    XXH3_128bits_update(&state, extra.data(), extra.size());
+    all = XXH3_128bits_digest(&state);
   }
   return {all.low64, all.high64};
 }

@@ -13,11 +13,13 @@
 
 #include "pagoda/PrefixCache.h"
 #include "cache/BlockHash.h"
+#include "cache/IdleRings.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 #include <random>
+#include <utility>
 
 using namespace pagoda;
 
@@ -60,9 +62,8 @@ PrefixCache::PrefixCache(BlockManager &blocks,
   Nodes.resize(nodes);
   NodeTokens.resize(nodes * BlockSize);
   NodeGroups.resize(nodes * Groups.size());
-  FreeNodes.reserve(nodes);
   for (size_t i = nodes; i-- > 0;)
-    FreeNodes.push_back(static_cast<int32_t>(i));
+    Nodes[i].next = std::exchange(FreeNode, static_cast<int32_t>(i));
   Buckets.assign(std::bit_ceil(std::max<size_t>(16, 2 * nodes)), -1);
   Mask = Buckets.size() - 1;
   Entries.resize(blocks.numBlocks() + Priorities);
@@ -72,6 +73,7 @@ PrefixCache::PrefixCache(BlockManager &blocks,
   }
   Pins.assign(blocks.numBlocks(), 0);
   Events.resize(std::bit_ceil(static_cast<uint32_t>(options.eventCapacity)));
+  EventMask = Events.size() - 1;
   blocks.setListener(this);
 }
 
@@ -144,15 +146,15 @@ int32_t PrefixCache::makeNode(const Hash128 &hash, int32_t parent,
   // Counted first, so that an eviction does not take the parent away.
   if (parent >= 0)
     ++Nodes[parent].uses;
-  while (FreeNodes.empty() && evictOne())
+  while (FreeNode < 0 && evictOne())
     ;
-  if (FreeNodes.empty()) {
+  if (FreeNode < 0) {
     if (parent >= 0)
       --Nodes[parent].uses;
     return -1;
   }
-  int32_t node = FreeNodes.back();
-  FreeNodes.pop_back();
+  int32_t node = FreeNode;
+  FreeNode = Nodes[node].next;
   int32_t &first = bucket(hash);
   Nodes[node] = {hash, parent, 0, Nodes[node].generation, first};
   first = node;
@@ -162,30 +164,6 @@ int32_t PrefixCache::makeNode(const Hash128 &hash, int32_t parent,
   if (!Extras.empty())
     Extras[node] = extra;
   return node;
-}
-
-/// Takes \p node out of its bucket.
-void PrefixCache::unmap(int32_t node) {
-  int32_t *link = &bucket(Nodes[node].hash);
-  while (*link != node)
-    link = &Nodes[*link].next;
-  *link = Nodes[node].next;
-}
-
-/// Drops \p node, and its ancestors, as long as they have neither a block nor a
-/// child.
-void PrefixCache::dropNodes(int32_t node) {
-  while (node >= 0 && Nodes[node].uses == 0) {
-    unmap(node);
-    int32_t parent = Nodes[node].parent;
-    ++Nodes[node].generation;
-    if (!Extras.empty())
-      Extras[node].clear();
-    FreeNodes.push_back(node);
-    if (parent >= 0)
-      --Nodes[parent].uses;
-    node = parent;
-  }
 }
 
 //===----------------------------------------------------------------------===//

@@ -16,6 +16,7 @@
 #include "cache/IdleRings.h"
 
 #include <algorithm>
+#include <utility>
 
 using namespace pagoda;
 
@@ -70,6 +71,30 @@ void PrefixCache::blockWritten(int32_t block) {
   removeEntry(block);
 }
 
+/// Takes \p node out of its bucket.
+void PrefixCache::unmap(int32_t node) {
+  int32_t *link = &bucket(Nodes[node].hash);
+  while (*link != node)
+    link = &Nodes[*link].next;
+  *link = Nodes[node].next;
+}
+
+/// Drops \p node, and its ancestors, as long as they have neither a block nor a
+/// child.
+void PrefixCache::dropNodes(int32_t node) {
+  while (node >= 0 && Nodes[node].uses == 0) {
+    unmap(node);
+    int32_t parent = Nodes[node].parent;
+    ++Nodes[node].generation;
+    if (!Extras.empty())
+      Extras[node].clear();
+    Nodes[node].next = std::exchange(FreeNode, node);
+    if (parent >= 0)
+      --Nodes[parent].uses;
+    node = parent;
+  }
+}
+
 void PrefixCache::removeEntry(int32_t block) {
   Entry &entry = Entries[block];
   int32_t node = entry.node, group = entry.group;
@@ -93,23 +118,18 @@ void PrefixCache::removeEntry(int32_t block) {
 }
 
 /// Frees one idle block; false when there is none.
-bool PrefixCache::evictOne() {
+[[gnu::flatten]] bool PrefixCache::evictOne() {
   for (int32_t p = 0; p != Priorities; ++p) {
     int32_t sentinel = Blocks.numBlocks() + p;
     for (int32_t block; (block = Entries[sentinel].next) != sentinel;) {
       Entry &entry = Entries[block];
       // In a windowed group every block is of use without the ones before it.
-      if (!Groups[entry.group].window &&
-          childEntries(entry.node, entry.group) > 0) {
+      if (childEntries(entry.node, entry.group) > 0 &&
+          !Groups[entry.group].window) {
         unlist(block);
         entry.state = SetAside;
         ++Idle;
         continue;
-      }
-      // Where the next one will look, while this one is taken apart.
-      if (int32_t next = entry.next; next < Blocks.numBlocks()) {
-        __builtin_prefetch(&Nodes[Entries[next].node]);
-        __builtin_prefetch(&Entries[Entries[next].next]);
       }
       removeEntry(block);
       Blocks.giveBack(block);
@@ -141,14 +161,6 @@ void PrefixCache::clear() {
 // Events and self-checks
 //===----------------------------------------------------------------------===//
 
-void PrefixCache::record(CacheEvent::Kind kind, int32_t node, int32_t group,
-                         int32_t block) {
-  int32_t parent = Nodes[node].parent;
-  Events[EventsWritten++ & (Events.size() - 1)] = {
-      kind, group, block, Nodes[node].hash,
-      parent >= 0 ? Nodes[parent].hash : Hash128{}};
-}
-
 size_t PrefixCache::drainEvents(std::span<CacheEvent> out) {
   if (EventsWritten - EventsRead > Events.size()) {
     uint64_t lost = EventsWritten - EventsRead - Events.size();
@@ -157,7 +169,7 @@ size_t PrefixCache::drainEvents(std::span<CacheEvent> out) {
   }
   size_t count = 0;
   while (count != out.size() && EventsRead != EventsWritten)
-    out[count++] = Events[EventsRead++ & (Events.size() - 1)];
+    out[count++] = Events[EventsRead++ & EventMask];
   return count;
 }
 
@@ -167,7 +179,7 @@ std::string PrefixCache::checkInvariants() const {
   };
   size_t groups = NumGroups;
   std::vector<bool> free(Nodes.size());
-  for (int32_t node : FreeNodes)
+  for (int32_t node = FreeNode; node >= 0; node = Nodes[node].next)
     free[node] = true;
   std::vector<int32_t> uses(Nodes.size());
   std::vector<int32_t> childEntries(Nodes.size() * groups);
@@ -208,7 +220,7 @@ std::string PrefixCache::checkInvariants() const {
   for (int32_t first : Buckets)
     for (int32_t n = first; n >= 0; n = Nodes[n].next)
       ++mapped;
-  if (mapped + FreeNodes.size() != Nodes.size())
+  if (mapped + std::count(free.begin(), free.end(), true) != Nodes.size())
     return say("the map has another number of nodes", int64_t(mapped));
   for (size_t n = 0; n != Nodes.size(); ++n) {
     if (free[n])

@@ -229,10 +229,8 @@ void PrefixCache::touch(const PrefixHit &hit) {
       continue;
     for (uint32_t g = 0; g != NumGroups; ++g) {
       int32_t block = blockOf(ref.node, static_cast<int32_t>(g));
-      if (block < 0 || Entries[block].state != Listed)
-        continue;
-      unlist(block);
-      list(block, false);
+      if (block >= 0 && Entries[block].state == Listed)
+        renew(block);
     }
   }
 }

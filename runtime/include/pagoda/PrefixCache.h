@@ -214,7 +214,7 @@ private:
     int32_t parent;
     int32_t uses; ///< children, and groups in which it has a block
     uint32_t generation;
-    int32_t next; ///< in its bucket of the map
+    int32_t next; ///< in its bucket of the map, or of the free ones
   };
   /// A node in one table group.
   struct NodeGroup {
@@ -264,6 +264,10 @@ private:
                   int32_t priority);
   void addEntry(int32_t node, int32_t group, int32_t block, int32_t priority);
   void removeEntry(int32_t block);
+  int32_t sentinelOf(int32_t block) const;
+  void link(int32_t block, int32_t prev, int32_t next);
+  void unlink(int32_t block);
+  void renew(int32_t block);
   void list(int32_t block, bool oldest);
   void unlist(int32_t block);
   size_t unlistRun(std::span<const int32_t> blocks);
@@ -293,12 +297,13 @@ private:
   LineVector<int32_t> NodeTokens;    ///< [nodes, block_size]
   std::vector<NodeGroup> NodeGroups; ///< [nodes, groups]
   std::vector<std::string> Extras;   ///< [nodes], empty until a key is used
-  std::vector<int32_t> FreeNodes;
-  LineVector<int32_t> Buckets; ///< first node of each, -1: none
+  int32_t FreeNode = -1;             ///< the first one of a list along `next`
+  LineVector<int32_t> Buckets;       ///< first node of each, -1: none
   size_t Mask = 0;
   LineVector<Entry> Entries;
   std::vector<uint32_t> Pins;
-  std::vector<CacheEvent> Events; ///< a ring
+  std::vector<CacheEvent> Events; ///< a ring of EventMask + 1
+  uint64_t EventMask = 0;
   uint64_t EventsWritten = 0;
   uint64_t EventsRead = 0;
   int32_t Idle = 0;
