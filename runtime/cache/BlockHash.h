@@ -16,7 +16,6 @@
 #include "pagoda/PrefixCache.h"
 
 #include <cstring>
-#include <iterator>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -24,33 +23,22 @@
 namespace pagoda {
 
 /// XXH3 of the parent's hash, the tokens and the keys, one after the other.
+Hash128 hashAnyBlock(const Hash128 &parent, const int32_t *tokens, size_t count,
+                     std::string_view extra, uint64_t seed);
+
+/// The same; the usual block size without keys at once.
 inline Hash128 hashBlock(const Hash128 &parent, const int32_t *tokens,
                          size_t count, std::string_view extra, uint64_t seed) {
+  if (count != 16 || !extra.empty())
+    return hashAnyBlock(parent, tokens, count, extra, seed);
+  // Of a constant length this is a few moves and no choice among lengths.
   struct {
     Hash128 parent;
-    int32_t tokens[256];
+    int32_t tokens[16];
   } input;
-  XXH128_hash_t all;
-  if (count == 16 && extra.empty()) {
-    // Of a constant length this is a few moves and no choice among lengths.
-    input.parent = parent;
-    std::memcpy(input.tokens, tokens, 16 * sizeof(int32_t));
-    all = XXH3_128bits_withSeed(&input, sizeof(Hash128) + 16 * sizeof(int32_t),
-                                seed);
-  } else if (count <= std::size(input.tokens) && extra.empty()) {
-    input.parent = parent;
-    std::memcpy(input.tokens, tokens, count * sizeof(int32_t));
-    all = XXH3_128bits_withSeed(
-        &input, sizeof(Hash128) + count * sizeof(int32_t), seed);
-  } else {
-    XXH3_state_t state;
-    XXH3_INITSTATE(&state);
-    XXH3_128bits_reset_withSeed(&state, seed);
-    XXH3_128bits_update(&state, &parent, sizeof(parent));
-    XXH3_128bits_update(&state, tokens, count * sizeof(int32_t));
-    XXH3_128bits_update(&state, extra.data(), extra.size());
-    all = XXH3_128bits_digest(&state);
-  }
+  input.parent = parent;
+  std::memcpy(input.tokens, tokens, sizeof(input.tokens));
+  XXH128_hash_t all = XXH3_128bits_withSeed(&input, sizeof(input), seed);
   return {all.low64, all.high64};
 }
 
@@ -62,10 +50,13 @@ inline Hash128 PrefixCache::hashOf(const Hash128 &parent, const int32_t *tokens,
 }
 
 inline bool sameTokens(const int32_t *a, const int32_t *b, size_t count) {
+  if (count != 16)
+    return std::memcmp(a, b, count * sizeof(int32_t)) == 0;
   // Of a constant length this is a few vector instructions and no call.
-  if (count == 16)
-    return std::memcmp(a, b, 16 * sizeof(int32_t)) == 0;
-  return std::memcmp(a, b, count * sizeof(int32_t)) == 0;
+  int32_t differing = 0;
+  for (int i = 0; i != 16; ++i)
+    differing |= a[i] ^ b[i];
+  return differing == 0;
 }
 
 inline bool PrefixCache::isNode(int32_t node, int32_t parent,

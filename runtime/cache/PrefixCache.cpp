@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <iterator>
 #include <random>
 #include <utility>
 
@@ -88,6 +89,33 @@ PrefixCache::~PrefixCache() {
 //===----------------------------------------------------------------------===//
 // Hashing
 //===----------------------------------------------------------------------===//
+
+Hash128 pagoda::hashAnyBlock(const Hash128 &parent, const int32_t *tokens,
+                             size_t count, std::string_view extra,
+                             uint64_t seed) {
+  // Seeding a state costs more than hashing a block, so a buffer does where one
+  // is large enough.
+  struct {
+    Hash128 parent;
+    int32_t tokens[256];
+  } input;
+  XXH128_hash_t all;
+  if (count <= std::size(input.tokens) && extra.empty()) {
+    input.parent = parent;
+    std::memcpy(input.tokens, tokens, count * sizeof(int32_t));
+    all = XXH3_128bits_withSeed(
+        &input, sizeof(Hash128) + count * sizeof(int32_t), seed);
+  } else {
+    XXH3_state_t state;
+    XXH3_INITSTATE(&state);
+    XXH3_128bits_reset_withSeed(&state, seed);
+    XXH3_128bits_update(&state, &parent, sizeof(parent));
+    XXH3_128bits_update(&state, tokens, count * sizeof(int32_t));
+    XXH3_128bits_update(&state, extra.data(), extra.size());
+    all = XXH3_128bits_digest(&state);
+  }
+  return {all.low64, all.high64};
+}
 
 Hash128 PrefixCache::blockHash(const Hash128 &parent,
                                std::span<const int32_t> tokens,

@@ -109,6 +109,21 @@ TEST(PrefixCache, F2_ConstantHashGivesNoFalseHit) {
 }
 
 // Known fault E5: a hit block is handed out as a new block of the same request.
+TEST(PrefixCache, F2_EveryTokenIsCompared) {
+  for (int32_t size : {1, 4, 15, 16, 17}) {
+    PrefixCacheOptions options;
+    options.hash = constantHash;
+    Cached c(8, options, size);
+    c.runAndEnd(tokens(0, size));
+    EXPECT_EQ(c.lookup(tokens(0, size + 1)), size);
+    for (int32_t i = 0; i != size; ++i) {
+      Ids other = tokens(0, size + 1);
+      other[i] += 1 << (i % 31);
+      EXPECT_EQ(c.lookup(other), 0) << size << " tokens, other " << i;
+    }
+  }
+}
+
 TEST(PrefixCache, E5_HitIsNotEvictedUnderTheRequest) {
   Cached c(4);
   c.runAndEnd(tokens(0, 8)); // two blocks stay, idle
