@@ -68,6 +68,16 @@ inline bool PrefixCache::isNode(int32_t node, int32_t parent,
          (Extras.empty() ? extra.empty() : Extras[node] == extra);
 }
 
+inline int32_t PrefixCache::find(const Hash128 &hash, int32_t parent,
+                                 const int32_t *tokens,
+                                 std::string_view extra) const {
+  int32_t node = bucket(hash);
+  while (node >= 0 &&
+         !(Nodes[node].hash == hash && isNode(node, parent, tokens, extra)))
+    node = Nodes[node].next;
+  return node;
+}
+
 } // namespace pagoda
 
 #endif // PAGODA_CACHE_BLOCKHASH_H

@@ -152,15 +152,6 @@ std::string PrefixCache::serialise(std::span<const ExtraKey> keys,
 // Nodes and the map
 //===----------------------------------------------------------------------===//
 
-int32_t PrefixCache::find(const Hash128 &hash, int32_t parent,
-                          const int32_t *tokens, std::string_view extra) const {
-  int32_t node = bucket(hash);
-  while (node >= 0 &&
-         !(Nodes[node].hash == hash && isNode(node, parent, tokens, extra)))
-    node = Nodes[node].next;
-  return node;
-}
-
 bool PrefixCache::contains(const Hash128 &hash) const {
   int32_t node = bucket(hash);
   while (node >= 0 && !(Nodes[node].hash == hash))

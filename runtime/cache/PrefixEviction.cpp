@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "cache/BlockHash.h"
 #include "cache/IdleRings.h"
 
 #include <algorithm>
