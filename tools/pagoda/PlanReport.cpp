@@ -178,7 +178,7 @@ void printTable(raw_ostream &os, const MemoryReport &report) {
 }
 
 std::string fitText(int64_t count) {
-  return count == INT64_MAX ? "any number of" : countText(count);
+  return count == INT64_MAX ? "any number" : countText(count);
 }
 
 json::Object planJson(const MemoryPlan &plan, bool paged) {
@@ -225,10 +225,9 @@ void printReport(raw_ostream &os, const MemoryReport &report) {
   }
   if (report.memory) {
     Fits fits = fitsOf(report);
-    os << memoryText(*report.memory) << " holds, of "
-       << countText(load.longest())
-       << " tokens each: " << fitText(fits.contiguous)
-       << " sequences contiguous, " << fitText(fits.apart) << " paged";
+    os << "sequences of " << plural(load.longest(), "token") << " that fit in "
+       << memoryText(*report.memory) << ": " << fitText(fits.contiguous)
+       << " contiguous, " << fitText(fits.apart) << " paged";
     if (load.sharedPrefix)
       os << ", " << fitText(fits.shared) << " paged and shared";
     os << '\n';
