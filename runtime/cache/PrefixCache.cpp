@@ -17,7 +17,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <iterator>
 #include <random>
 #include <utility>
@@ -102,7 +101,7 @@ Hash128 pagoda::hashAnyBlock(const Hash128 &parent, const int32_t *tokens,
   XXH128_hash_t all;
   if (count <= std::size(input.tokens) && extra.empty()) {
     input.parent = parent;
-    std::memcpy(input.tokens, tokens, count * sizeof(int32_t));
+    std::copy_n(tokens, count, input.tokens);
     all = XXH3_128bits_withSeed(
         &input, sizeof(Hash128) + count * sizeof(int32_t), seed);
   } else {
