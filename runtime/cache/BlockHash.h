@@ -22,26 +22,23 @@
 
 namespace pagoda {
 
+/// XXH3 of the parent's hash, the tokens and the keys, one after the other.
+Hash128 hashAnyBlock(const Hash128 &parent, const int32_t *tokens, size_t count,
+                     std::string_view extra, uint64_t seed);
+
+/// The same; the usual block size without keys at once.
 inline Hash128 hashBlock(const Hash128 &parent, const int32_t *tokens,
                          size_t count, std::string_view extra, uint64_t seed) {
-  // The tokens' own hash does not wait for the parent's, so the chain that has
-  // to be followed one after the other is only the short second hash.
-  // A constant length lets the compiler drop the choice among lengths.
-  XXH128_hash_t own =
-      count == 16
-          ? XXH3_128bits_withSeed(tokens, 16 * sizeof(int32_t), seed)
-          : XXH3_128bits_withSeed(tokens, count * sizeof(int32_t), seed);
-  uint64_t link[6] = {parent.low, parent.high, own.low64, own.high64};
-  XXH128_hash_t all;
-  if (extra.empty()) {
-    all = XXH3_128bits_withSeed(link, 4 * sizeof(uint64_t), seed);
-  } else {
-    XXH128_hash_t more =
-        XXH3_128bits_withSeed(extra.data(), extra.size(), seed);
-    link[4] = more.low64;
-    link[5] = more.high64;
-    all = XXH3_128bits_withSeed(link, sizeof(link), seed);
-  }
+  if (count != 16 || !extra.empty())
+    return hashAnyBlock(parent, tokens, count, extra, seed);
+  // Of a constant length this is a few moves and no choice among lengths.
+  struct {
+    Hash128 parent;
+    int32_t tokens[16];
+  } input;
+  input.parent = parent;
+  std::memcpy(input.tokens, tokens, sizeof(input.tokens));
+  XXH128_hash_t all = XXH3_128bits_withSeed(&input, sizeof(input), seed);
   return {all.low64, all.high64};
 }
 
@@ -53,10 +50,13 @@ inline Hash128 PrefixCache::hashOf(const Hash128 &parent, const int32_t *tokens,
 }
 
 inline bool sameTokens(const int32_t *a, const int32_t *b, size_t count) {
+  if (count != 16)
+    return std::memcmp(a, b, count * sizeof(int32_t)) == 0;
   // Of a constant length this is a few vector instructions and no call.
-  if (count == 16)
-    return std::memcmp(a, b, 16 * sizeof(int32_t)) == 0;
-  return std::memcmp(a, b, count * sizeof(int32_t)) == 0;
+  int32_t differing = 0;
+  for (int i = 0; i != 16; ++i)
+    differing |= a[i] ^ b[i];
+  return differing == 0;
 }
 
 inline bool PrefixCache::isNode(int32_t node, int32_t parent,
@@ -66,6 +66,16 @@ inline bool PrefixCache::isNode(int32_t node, int32_t parent,
          sameTokens(NodeTokens.data() + size_t(node) * BlockSize, tokens,
                     BlockSize) &&
          (Extras.empty() ? extra.empty() : Extras[node] == extra);
+}
+
+inline int32_t PrefixCache::find(const Hash128 &hash, int32_t parent,
+                                 const int32_t *tokens,
+                                 std::string_view extra) const {
+  int32_t node = bucket(hash);
+  while (node >= 0 &&
+         !(Nodes[node].hash == hash && isNode(node, parent, tokens, extra)))
+    node = Nodes[node].next;
+  return node;
 }
 
 } // namespace pagoda

@@ -108,12 +108,13 @@ void BlockManager::noOwner(const char *verb, int32_t block) const {
 void BlockManager::share(std::span<const int32_t> blocks) {
   uint32_t *words = Words.data();
   const uint32_t count = static_cast<uint32_t>(Words.size());
-  const uint32_t most = RefLimit - 1;
+  // A word from OneRef on and below this one may count one owner more.
+  const uint32_t most = (RefLimit - 1) * OneRef;
   uint32_t all = 0;
   for (size_t i = 0, e = blocks.size(); i != e; ++i) {
     uint32_t block = static_cast<uint32_t>(blocks[i]);
     uint32_t now = block < count ? words[block] : 0;
-    if ((now >> 1) - 1 >= most) [[unlikely]] { // no owner, or too many
+    if (now - OneRef >= most) [[unlikely]] { // no owner, or too many
       while (i-- > 0)
         words[blocks[i]] -= OneRef;
       cannotShare(static_cast<int32_t>(block));

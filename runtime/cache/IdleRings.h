@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Putting a block into the ring of its priority and taking it out: what happens
-// to every cached block of a prompt when a sequence begins and when it ends.
+// to every cached block of a prompt when a sequence begins and when it ends;
+// and the event that tells of a block that came or went.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,30 +18,58 @@
 
 namespace pagoda {
 
+inline int32_t PrefixCache::sentinelOf(int32_t block) const {
+  return Blocks.numBlocks() + Entries[block].priority;
+}
+
+inline void PrefixCache::link(int32_t block, int32_t prev, int32_t next) {
+  Entries[block].prev = prev;
+  Entries[block].next = next;
+  Entries[prev].next = block;
+  Entries[next].prev = block;
+}
+
+inline void PrefixCache::unlink(int32_t block) {
+  const Entry &entry = Entries[block];
+  Entries[entry.prev].next = entry.next;
+  Entries[entry.next].prev = entry.prev;
+}
+
+/// Makes a listed block the most recently used one.
+inline void PrefixCache::renew(int32_t block) {
+  unlink(block);
+  link(block, Entries[sentinelOf(block)].prev, sentinelOf(block));
+}
+
 /// Puts \p block at the end of its ring, as the most recently used one, or at
 /// the front.
 inline void PrefixCache::list(int32_t block, bool oldest) {
-  Entry &entry = Entries[block];
-  int32_t sentinel = Blocks.numBlocks() + entry.priority;
-  int32_t prev = oldest ? sentinel : Entries[sentinel].prev;
-  int32_t next = Entries[prev].next;
-  entry.prev = prev;
-  entry.next = next;
-  Entries[prev].next = block;
-  Entries[next].prev = block;
-  entry.state = Listed;
+  Entries[block].state = Listed;
+  if (oldest)
+    link(block, sentinelOf(block), Entries[sentinelOf(block)].next);
+  else
+    link(block, Entries[sentinelOf(block)].prev, sentinelOf(block));
   ++Idle;
 }
 
 /// Takes an idle block out of its ring, or from beside it.
 inline void PrefixCache::unlist(int32_t block) {
   Entry &entry = Entries[block];
-  if (entry.state == Listed) {
-    Entries[entry.prev].next = entry.next;
-    Entries[entry.next].prev = entry.prev;
-  }
+  if (entry.state == Listed)
+    unlink(block);
   entry.state = Out;
   --Idle;
+}
+
+inline void PrefixCache::record(CacheEvent::Kind kind, int32_t node,
+                                int32_t group, int32_t block) {
+  CacheEvent &event = Events[EventsWritten++ & EventMask];
+  int32_t parent = Nodes[node].parent;
+  event.kind = kind;
+  event.group = group;
+  event.block = block;
+  event.hash = Nodes[node].hash;
+  event.parent = parent >= 0 ? Nodes[parent].hash : Hash128{};
 }
 
 } // namespace pagoda

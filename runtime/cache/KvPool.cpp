@@ -24,6 +24,8 @@ using namespace pagoda;
 static constexpr size_t HugePage = size_t(2) << 20;
 /// Planes start at multiples of this, so that no two share a cache line.
 static constexpr size_t PlaneAlign = 4096;
+/// No machine maps more; sums and products of smaller sizes do not overflow.
+static constexpr int64_t MaxBytes = int64_t(1) << 56;
 
 static size_t alignUp(size_t value, size_t to) {
   return (value + to - 1) / to * to;
@@ -114,13 +116,17 @@ size_t KvPool::bytesNeeded(const KvFormat &format, int32_t numBlocks,
   format.verify();
   inRange("blocks", numBlocks, 0, INT32_MAX);
   inRange("planes", planes, 1, 1 << 16);
-  size_t k = alignUp(size_t(numBlocks) * format.kBlockElements() *
-                         dtypeBytes(format.kType),
-                     PlaneAlign);
-  size_t v = alignUp(size_t(numBlocks) * format.vBlockElements() *
-                         dtypeBytes(format.vType),
-                     PlaneAlign);
-  return (k + v) * planes;
+  auto planeBytes = [&](int64_t elements, int32_t type) {
+    int64_t bytes = 0;
+    if (__builtin_mul_overflow(elements * dtypeBytes(type), numBlocks, &bytes))
+      bytes = INT64_MAX; // too much all the same
+    return bytes;
+  };
+  int64_t k = planeBytes(format.kBlockElements(), format.kType);
+  int64_t v = planeBytes(format.vBlockElements(), format.vType);
+  inRange("bytes of one plane of K", k, 0, MaxBytes / planes / 2);
+  inRange("bytes of one plane of V", v, 0, MaxBytes / planes / 2);
+  return (alignUp(k, PlaneAlign) + alignUp(v, PlaneAlign)) * planes;
 }
 
 KvPool::KvPool(const KvFormat &format, int32_t numBlocks, int32_t planes)

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The arithmetic of MemoryPlan.h. The paged pool of the simulation is a real
-// BlockManager with real tables; the contiguous one is a map of characters.
+// The arithmetic of MemoryPlan.h. Sums and products are checked: a plan is for
+// loads that no machine holds, too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,136 +16,190 @@
 
 using namespace pagoda;
 
-static void positive(const char *what, int64_t value, int64_t low = 1) {
-  if (value < low)
+static void inRange(const char *what, int64_t value, int64_t low,
+                    int64_t high) {
+  if (value < low || value > high)
     throw Error(ErrorCode::InvalidArgument,
                 std::string("memory plan: ") + what + ": expected " +
-                    std::to_string(low) + " or more, got " +
-                    std::to_string(value));
+                    std::to_string(low) + " to " + std::to_string(high) +
+                    ", got " + std::to_string(value));
 }
 
-MemoryPlan pagoda::planPaged(const KvFormat &format, int32_t layers,
-                             int32_t groups, std::span<const int32_t> lengths) {
-  format.verify();
-  positive("groups", groups);
-  positive("layers", layers);
-  if (layers % groups != 0)
-    throw Error(ErrorCode::InvalidArgument,
-                "memory plan: layers: expected a multiple of the " +
-                    std::to_string(groups) + " table groups, got " +
-                    std::to_string(layers));
-  MemoryPlan plan;
-  int64_t perTable = 0;
-  for (int32_t length : lengths) {
-    positive("length", length, 0);
-    int64_t blocks =
-        (int64_t(length) + format.blockSize - 1) / format.blockSize;
-    perTable += blocks;
-    plan.wastedTokens += blocks * format.blockSize - length;
+namespace {
+
+/// An int64_t that throws instead of overflowing.
+struct Checked {
+  int64_t value = 0;
+  friend Checked operator+(Checked a, Checked b) {
+    return of(__builtin_add_overflow(a.value, b.value, &a.value), a);
   }
-  plan.reservedTokens = perTable * format.blockSize;
-  plan.blocks = perTable * groups;
-  plan.bytes = plan.blocks * (layers / groups) * format.blockBytes();
+  friend Checked operator*(Checked a, Checked b) {
+    return of(__builtin_mul_overflow(a.value, b.value, &a.value), a);
+  }
+  void operator+=(Checked other) { *this = *this + other; }
+
+private:
+  static Checked of(bool overflow, Checked result) {
+    if (overflow)
+      throw Error(
+          ErrorCode::InvalidArgument,
+          "memory plan: slots or bytes in all: expected less than 2^63, "
+          "got more");
+    return result;
+  }
+};
+
+/// What one sequence keeps in one table.
+struct Kept {
+  int64_t sinks = 0; ///< blocks [0, sinks) and [first, end)
+  int64_t first = 0;
+  int64_t end = 0;
+  int64_t firstKey = 0; ///< tokens [0, sinkTokens) and [firstKey, tokens)
+  int64_t blocks() const { return sinks + end - first; }
+};
+
+} // namespace
+
+static Kept keptBy(const CacheLayers &layers, int64_t tokens) {
+  int32_t blockSize = layers.format.blockSize;
+  const TableGroup &keeps = layers.keeps;
+  Kept kept;
+  kept.end = (tokens + blockSize - 1) / blockSize;
+  if (!keeps.window || !tokens)
+    return kept;
+  int32_t query = static_cast<int32_t>(tokens - 1);
+  kept.first =
+      std::min<int64_t>(keeps.firstVisible(query, blockSize), kept.end);
+  kept.sinks = std::min<int64_t>(keeps.sinkBlocks(blockSize), kept.first);
+  kept.firstKey = std::max<int64_t>(0, tokens - keeps.window);
+  return kept;
+}
+
+/// Tokens in blocks [0, blocks) of a sequence that a query sees whose oldest
+/// key but for sinks is \p firstKey.
+static int64_t seenTokens(const CacheLayers &layers, int64_t tokens,
+                          int64_t firstKey, int64_t blocks) {
+  int64_t end = std::min(tokens, blocks * layers.format.blockSize);
+  int64_t sinks = layers.keeps.window ? layers.keeps.sinkTokens : 0;
+  int64_t seen = std::max<int64_t>(0, end - firstKey);
+  return seen + std::min({sinks, firstKey, end});
+}
+
+void CacheLayers::verify() const {
+  format.verify();
+  keeps.verify();
+  inRange("layers", layers, 1, 1 << 20);
+  inRange("tables", tables, 1, layers);
+  if (layers % tables)
+    throw Error(ErrorCode::InvalidArgument,
+                "memory plan: tables: expected a divisor of the " +
+                    std::to_string(layers) + " layers, got " +
+                    std::to_string(tables));
+}
+
+/// The shortest sequence that is there, -1 when there is none.
+static int64_t checkLoad(std::span<const SequenceLoad> load) {
+  int64_t shortest = -1;
+  for (const SequenceLoad &some : load) {
+    inRange("sequence tokens", some.tokens, 0, INT32_MAX);
+    inRange("sequence count", some.count, 0, INT64_MAX);
+    if (some.count && (shortest < 0 || some.tokens < shortest))
+      shortest = some.tokens;
+  }
+  return shortest;
+}
+
+MemoryPlan pagoda::planPaged(const CacheLayers &layers,
+                             std::span<const SequenceLoad> load,
+                             int32_t sharedPrefix) {
+  layers.verify();
+  int64_t shortest = checkLoad(load);
+  inRange("shared prefix", sharedPrefix, 0,
+          shortest < 0 ? INT32_MAX : shortest);
+  int64_t blockSize = layers.format.blockSize;
+  int64_t shared = shortest < 0 ? 0 : sharedPrefix / blockSize;
+  Checked blocks, seen;
+  // Of the shared blocks the shortest sequence keeps all that any keeps.
+  if (shared) {
+    Kept kept = keptBy(layers, shortest);
+    kept.end = shared;
+    kept.first = std::min(kept.first, shared);
+    kept.sinks = std::min(kept.sinks, kept.first);
+    blocks += {kept.blocks()};
+    seen += {seenTokens(layers, shortest, kept.firstKey, shared)};
+  }
+  for (const SequenceLoad &some : load) {
+    Kept kept = keptBy(layers, some.tokens);
+    int64_t all = seenTokens(layers, some.tokens, kept.firstKey, kept.end);
+    seen += Checked{some.count} *
+            Checked{all - seenTokens(layers, some.tokens, kept.firstKey,
+                                     std::min(shared, kept.end))};
+    kept.sinks -= std::min(kept.sinks, shared);
+    kept.first = std::max(kept.first, std::min(shared, kept.end));
+    blocks += Checked{some.count} * Checked{kept.blocks()};
+  }
+  MemoryPlan plan;
+  plan.blocks = (blocks * Checked{layers.tables}).value;
+  plan.bytes = (Checked{plan.blocks} * Checked{layers.blockBytes()}).value;
+  plan.reservedSlots = (blocks * Checked{blockSize}).value;
+  plan.wastedSlots = plan.reservedSlots - seen.value;
   return plan;
 }
 
-MemoryPlan pagoda::planContiguous(const KvFormat &format, int32_t layers,
-                                  int32_t maxLength,
-                                  std::span<const int32_t> lengths) {
-  format.verify();
-  positive("layers", layers);
-  positive("max_length", maxLength);
-  MemoryPlan plan;
-  for (int32_t length : lengths) {
-    positive("length", length, 0);
-    int64_t reserved = maxLength;
-    while (reserved < length)
-      reserved *= 2;
-    plan.reservedTokens += reserved;
-    plan.wastedTokens += reserved - length;
+/// Tokens that a contiguous sequence reserves.
+static int64_t reserved(int64_t tokens, int64_t maxLength) {
+  while (maxLength < tokens)
+    maxLength *= 2;
+  return maxLength;
+}
+
+MemoryPlan pagoda::planContiguous(const CacheLayers &layers,
+                                  std::span<const SequenceLoad> load,
+                                  int32_t maxLength) {
+  layers.verify();
+  checkLoad(load);
+  inRange("max_length", maxLength, 1, INT32_MAX);
+  Checked slots, wasted;
+  for (const SequenceLoad &some : load) {
+    int64_t piece = reserved(some.tokens, maxLength);
+    slots += Checked{some.count} * Checked{piece};
+    wasted += Checked{some.count} * Checked{piece - some.tokens};
   }
-  int64_t tokenBytes = format.blockBytes() / format.blockSize;
-  plan.bytes = plan.reservedTokens * layers * tokenBytes;
+  MemoryPlan plan;
+  int64_t slotBytes = layers.format.blockBytes() / layers.format.blockSize;
+  plan.bytes = (slots * Checked{layers.layers} * Checked{slotBytes}).value;
+  plan.reservedSlots = slots.value;
+  plan.wastedSlots = wasted.value;
   return plan;
 }
 
-PoolSimulation::PoolSimulation(Kind kind, int32_t tokens, int32_t blockSize)
-    : TheKind(kind), BlockSize(blockSize),
-      Blocks((positive("block_size", blockSize), tokens / blockSize)) {
-  if (tokens % blockSize != 0)
-    throw Error(ErrorCode::InvalidArgument,
-                "memory plan: tokens: expected a multiple of the block size " +
-                    std::to_string(blockSize) + ", got " +
-                    std::to_string(tokens));
-  Map.assign(tokens / blockSize, '.');
-  PagedKVOptions options;
-  options.blockSize = blockSize;
-  options.maxSequences = 256;
-  options.maxTokens = std::max(tokens, 1);
-  Tables = std::make_unique<PagedKV>(Blocks, options);
+/// How often \p more goes into \p bytes after \p once has been taken.
+static int64_t howOften(int64_t bytes, Checked once, Checked more) {
+  if (bytes < once.value)
+    return 0;
+  return more.value ? (bytes - once.value) / more.value : INT64_MAX;
 }
 
-PoolSimulation::~PoolSimulation() = default;
-
-bool PoolSimulation::request(char name, int32_t tokens) {
-  positive("tokens", tokens, 0);
-  if (name == '.' || Map.find(name) != std::string::npos || Names.count(name))
-    throw Error(ErrorCode::InvalidArgument,
-                std::string("memory plan: request: expected a new name, got ") +
-                    name);
-  if (TheKind == Contiguous) {
-    size_t blocks = (size_t(tokens) + BlockSize - 1) / BlockSize;
-    size_t at = Map.find(std::string(blocks, '.'));
-    if (at == std::string::npos)
-      return false;
-    std::fill_n(Map.begin() + at, blocks, name);
-    return true;
+int64_t pagoda::sequencesPaged(std::span<const CacheLayers> kinds,
+                               int64_t bytes, int32_t tokens,
+                               int32_t sharedPrefix) {
+  Checked one, two;
+  SequenceLoad load{tokens, 1}, twice{tokens, 2};
+  for (const CacheLayers &layers : kinds) {
+    one += {planPaged(layers, {&load, 1}, sharedPrefix).bytes};
+    two += {planPaged(layers, {&twice, 1}, sharedPrefix).bytes};
   }
-  SeqId seq = Tables->add();
-  if (seq == NoSequence || tokens > Tables->maxTokens() ||
-      !Tables->append(seq, tokens)) {
-    Tables->remove(seq);
-    return false;
-  }
-  Names[name] = seq;
-  return true;
+  // The second sequence takes what each after it takes.
+  int64_t own = two.value - one.value;
+  return howOften(bytes, {one.value - own}, {own});
 }
 
-void PoolSimulation::release(char name) {
-  if (TheKind == Contiguous) {
-    std::replace(Map.begin(), Map.end(), name, '.');
-    return;
-  }
-  auto it = Names.find(name);
-  if (it == Names.end())
-    return;
-  Tables->remove(it->second);
-  Names.erase(it);
-}
-
-std::string PoolSimulation::draw() const {
-  if (TheKind == Contiguous)
-    return Map;
-  std::string map(Blocks.numBlocks(), '.');
-  for (auto [name, seq] : Names)
-    for (int32_t block : Tables->table(seq))
-      map[block] = name;
-  return map;
-}
-
-int32_t PoolSimulation::freeTokens() const {
-  std::string map = draw();
-  return static_cast<int32_t>(std::count(map.begin(), map.end(), '.')) *
-         BlockSize;
-}
-
-int32_t PoolSimulation::largestHole() const {
-  if (TheKind == Paged)
-    return freeTokens();
-  int32_t best = 0, run = 0;
-  for (char owner : Map) {
-    run = owner == '.' ? run + 1 : 0;
-    best = std::max(best, run);
-  }
-  return best * BlockSize;
+int64_t pagoda::sequencesContiguous(std::span<const CacheLayers> kinds,
+                                    int64_t bytes, int32_t tokens,
+                                    int32_t maxLength) {
+  Checked one;
+  SequenceLoad load{tokens, 1};
+  for (const CacheLayers &layers : kinds)
+    one += {planContiguous(layers, {&load, 1}, maxLength).bytes};
+  return howOften(bytes, {0}, one);
 }

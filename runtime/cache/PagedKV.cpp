@@ -33,10 +33,8 @@ PagedKV::PagedKV(BlockManager &blocks, const PagedKVOptions &options)
   atLeast("max_sequences", options.maxSequences, 1);
   atLeast("max_tokens", MaxTokens, 1);
   atLeast("groups", static_cast<int64_t>(Groups.size()), 1);
-  for (const TableGroup &group : Groups) {
-    atLeast("window", group.window, 0);
-    atLeast("sink_tokens", group.sinkTokens, 0);
-  }
+  for (const TableGroup &group : Groups)
+    group.verify();
   MaxBlocks = blocksFor(MaxTokens);
   Slots.resize(options.maxSequences);
   Tables.assign(Groups.size() * Slots.size() * MaxBlocks, -1);

@@ -13,12 +13,17 @@
 
 #include "pagoda/PrefixCache.h"
 #include "cache/BlockHash.h"
+#include "cache/IdleRings.h"
 
 #include <algorithm>
-#include <cstring>
+#include <bit>
+#include <iterator>
 #include <random>
+#include <utility>
 
 using namespace pagoda;
+
+static constexpr int32_t MaxEvents = 1 << 30;
 
 static Error bad(const std::string &text) {
   return Error(ErrorCode::InvalidArgument, "prefix cache: " + text);
@@ -35,9 +40,11 @@ PrefixCache::PrefixCache(BlockManager &blocks,
   if (Groups.empty() || Groups.size() > UINT16_MAX)
     throw bad("groups: expected 1 to 65535, got " +
               std::to_string(Groups.size()));
-  if (options.eventCapacity < 1)
-    throw bad("event_capacity: expected 1 or more, got " +
-              std::to_string(options.eventCapacity));
+  for (const TableGroup &group : Groups)
+    group.verify();
+  if (options.eventCapacity < 1 || options.eventCapacity > MaxEvents)
+    throw bad("event_capacity: expected 1 to " + std::to_string(MaxEvents) +
+              ", got " + std::to_string(options.eventCapacity));
   if (blocks.listener())
     throw bad("blocks: expected a block manager without a listener, got one "
               "that has a prefix cache");
@@ -54,27 +61,26 @@ PrefixCache::PrefixCache(BlockManager &blocks,
   size_t nodes = size_t(blocks.numBlocks()) * (windowed ? 2 : 1);
   Nodes.resize(nodes);
   NodeTokens.resize(nodes * BlockSize);
-  NodeBlocks.assign(nodes * Groups.size(), -1);
-  ChildEntries.assign(nodes * Groups.size(), 0);
-  FreeNodes.reserve(nodes);
+  NodeGroups.resize(nodes * Groups.size());
   for (size_t i = nodes; i-- > 0;)
-    FreeNodes.push_back(static_cast<int32_t>(i));
-  size_t slots = 16;
-  while (slots < 2 * nodes)
-    slots *= 2;
-  Slots.assign(slots, {0, -1});
-  Mask = slots - 1;
+    Nodes[i].next = std::exchange(FreeNode, static_cast<int32_t>(i));
+  Buckets.assign(std::bit_ceil(std::max<size_t>(16, 2 * nodes)), -1);
+  Mask = Buckets.size() - 1;
   Entries.resize(blocks.numBlocks() + Priorities);
   for (int32_t p = 0; p != Priorities; ++p) {
     int32_t sentinel = blocks.numBlocks() + p;
     Entries[sentinel].prev = Entries[sentinel].next = sentinel;
   }
   Pins.assign(blocks.numBlocks(), 0);
-  Events.resize(options.eventCapacity);
+  Events.resize(std::bit_ceil(static_cast<uint32_t>(options.eventCapacity)));
+  EventMask = Events.size() - 1;
   blocks.setListener(this);
 }
 
 PrefixCache::~PrefixCache() {
+  for (int32_t block = 0; TotalPins && block != Blocks.numBlocks(); ++block)
+    for (; Pins[block]; --Pins[block], --TotalPins)
+      Blocks.release(block);
   clear();
   Blocks.setListener(nullptr);
 }
@@ -83,10 +89,44 @@ PrefixCache::~PrefixCache() {
 // Hashing
 //===----------------------------------------------------------------------===//
 
+Hash128 pagoda::hashAnyBlock(const Hash128 &parent, const int32_t *tokens,
+                             size_t count, std::string_view extra,
+                             uint64_t seed) {
+  // Seeding a state costs more than hashing a block, so a buffer does where one
+  // is large enough.
+  struct {
+    Hash128 parent;
+    int32_t tokens[256];
+  } input;
+  XXH128_hash_t all;
+  if (count <= std::size(input.tokens) && extra.empty()) {
+    input.parent = parent;
+    std::copy_n(tokens, count, input.tokens);
+    all = XXH3_128bits_withSeed(
+        &input, sizeof(Hash128) + count * sizeof(int32_t), seed);
+  } else {
+    XXH3_state_t state;
+    XXH3_INITSTATE(&state);
+    XXH3_128bits_reset_withSeed(&state, seed);
+    XXH3_128bits_update(&state, &parent, sizeof(parent));
+    XXH3_128bits_update(&state, tokens, count * sizeof(int32_t));
+    XXH3_128bits_update(&state, extra.data(), extra.size());
+    all = XXH3_128bits_digest(&state);
+  }
+  return {all.low64, all.high64};
+}
+
 Hash128 PrefixCache::blockHash(const Hash128 &parent,
                                std::span<const int32_t> tokens,
                                std::string_view extra, uint64_t seed) {
   return hashBlock(parent, tokens.data(), tokens.size(), extra, seed);
+}
+
+void PrefixCache::checkKeys(std::span<const ExtraKey> keys) {
+  for (const ExtraKey &key : keys)
+    if (key.position < 0)
+      throw bad("key: position: expected 0 or more, got " +
+                std::to_string(key.position));
 }
 
 std::string PrefixCache::serialise(std::span<const ExtraKey> keys,
@@ -111,20 +151,11 @@ std::string PrefixCache::serialise(std::span<const ExtraKey> keys,
 // Nodes and the map
 //===----------------------------------------------------------------------===//
 
-int32_t PrefixCache::find(const Hash128 &hash, int32_t parent,
-                          const int32_t *tokens, std::string_view extra) const {
-  for (size_t at = home(tagOf(hash)); Slots[at].node >= 0; at = (at + 1) & Mask)
-    if (Slots[at].tag == tagOf(hash) &&
-        isNode(Slots[at].node, parent, tokens, extra))
-      return Slots[at].node;
-  return -1;
-}
-
 bool PrefixCache::contains(const Hash128 &hash) const {
-  for (size_t at = home(tagOf(hash)); Slots[at].node >= 0; at = (at + 1) & Mask)
-    if (Slots[at].tag == tagOf(hash) && Nodes[Slots[at].node].hash == hash)
-      return true;
-  return false;
+  int32_t node = bucket(hash);
+  while (node >= 0 && !(Nodes[node].hash == hash))
+    node = Nodes[node].next;
+  return node >= 0;
 }
 
 /// A node that find() will return, or -1 when there is no room for one.
@@ -132,61 +163,25 @@ int32_t PrefixCache::makeNode(const Hash128 &hash, int32_t parent,
                               const int32_t *tokens, const std::string &extra) {
   // Counted first, so that an eviction does not take the parent away.
   if (parent >= 0)
-    ++Nodes[parent].children;
-  while (FreeNodes.empty() && evictOne())
+    ++Nodes[parent].uses;
+  while (FreeNode < 0 && evictOne())
     ;
-  if (FreeNodes.empty()) {
+  if (FreeNode < 0) {
     if (parent >= 0)
-      --Nodes[parent].children;
+      --Nodes[parent].uses;
     return -1;
   }
-  int32_t node = FreeNodes.back();
-  FreeNodes.pop_back();
-  Nodes[node] = {hash, parent, 0, Nodes[node].generation, 0};
+  int32_t node = FreeNode;
+  FreeNode = Nodes[node].next;
+  int32_t &first = bucket(hash);
+  Nodes[node] = {hash, parent, 0, Nodes[node].generation, first};
+  first = node;
   std::copy_n(tokens, BlockSize, NodeTokens.data() + size_t(node) * BlockSize);
   if (!extra.empty() && Extras.empty())
     Extras.resize(Nodes.size());
   if (!Extras.empty())
     Extras[node] = extra;
-  size_t at = home(tagOf(hash));
-  while (Slots[at].node >= 0)
-    at = (at + 1) & Mask;
-  Slots[at] = {tagOf(hash), node};
   return node;
-}
-
-/// Removes \p node from the map and closes the gap, so that no probe stops
-/// short.
-void PrefixCache::eraseSlot(int32_t node) {
-  size_t at = home(tagOf(Nodes[node].hash));
-  while (Slots[at].node != node)
-    at = (at + 1) & Mask;
-  for (size_t next = (at + 1) & Mask; Slots[next].node >= 0;
-       next = (next + 1) & Mask) {
-    size_t wanted = home(Slots[next].tag);
-    // May the next one move to the gap? Only if its home is not past it.
-    if (((next - wanted) & Mask) >= ((next - at) & Mask)) {
-      Slots[at] = Slots[next];
-      at = next;
-    }
-  }
-  Slots[at].node = -1;
-}
-
-/// Drops \p node, and its ancestors, as long as they have neither a block nor a
-/// child.
-void PrefixCache::dropNodes(int32_t node) {
-  while (node >= 0 && Nodes[node].entries == 0 && Nodes[node].children == 0) {
-    eraseSlot(node);
-    int32_t parent = Nodes[node].parent;
-    ++Nodes[node].generation;
-    if (!Extras.empty())
-      Extras[node].clear();
-    FreeNodes.push_back(node);
-    if (parent >= 0)
-      --Nodes[parent].children;
-    node = parent;
-  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -203,6 +198,7 @@ void PrefixCache::store(PrefixCursor &cursor, std::span<const int32_t> tokens,
     throw bad("store: priority: expected 0 to " +
               std::to_string(Priorities - 1) + ", got " +
               std::to_string(priority));
+  checkKeys(keys);
   if (cursor.blocks && (size_t(cursor.node) >= Nodes.size() ||
                         Nodes[cursor.node].generation != cursor.generation))
     cursor = {};
@@ -219,26 +215,12 @@ void PrefixCache::store(PrefixCursor &cursor, std::span<const int32_t> tokens,
       node = makeNode(hash, cursor.node, own, extra);
     if (node < 0)
       break;
-    for (int32_t g = 0; g != int32_t(Groups.size()); ++g) {
-      int32_t block = tables[g][i];
-      int32_t known = blockOf(node, g);
-      if (block < 0 || block == known)
-        continue;
-      (void)Blocks.refs(block); // names a bad id before it is used as an index
-      if (Entries[block].node >= 0) {
-        dropNodes(node);
-        throw bad("store: block " + std::to_string(block) +
-                  ": expected a block that is not stored, got one that is "
-                  "stored for other tokens");
-      }
-      if (known >= 0) {
-        Blocks.share(known);
-        tables[g][i] = known;
-        Blocks.release(block);
-        ++Counters.duplicates;
-      } else {
-        addEntry(node, g, block, priority);
-      }
+    try {
+      for (int32_t g = 0; g != int32_t(Groups.size()); ++g)
+        storeBlock(node, g, tables[g][i], priority);
+    } catch (...) {
+      dropNodes(node); // it may have no block
+      throw;
     }
     cursor.node = node;
     cursor.generation = Nodes[node].generation;
@@ -246,6 +228,28 @@ void PrefixCache::store(PrefixCursor &cursor, std::span<const int32_t> tokens,
   // The last node may have got no block: its window has moved on.
   if (cursor.node >= 0)
     dropNodes(cursor.node);
+}
+
+/// Makes \p entry, of a table, the block of \p node, or the node's block the
+/// entry.
+void PrefixCache::storeBlock(int32_t node, int32_t group, int32_t &entry,
+                             int32_t priority) {
+  int32_t block = entry, known = blockOf(node, group);
+  if (block < 0 || block == known)
+    return;
+  (void)Blocks.refs(block); // names a bad id before it is used as an index
+  if (Entries[block].node >= 0)
+    throw bad("store: block " + std::to_string(block) +
+              ": expected a block that is not stored, got one that is stored "
+              "for other tokens");
+  if (known < 0) {
+    addEntry(node, group, block, priority);
+    return;
+  }
+  Blocks.share(known);
+  entry = known;
+  Blocks.release(block);
+  ++Counters.duplicates;
 }
 
 void PrefixCache::addEntry(int32_t node, int32_t group, int32_t block,
@@ -258,7 +262,7 @@ void PrefixCache::addEntry(int32_t node, int32_t group, int32_t block,
   Entries[block].group = static_cast<uint16_t>(group);
   Entries[block].priority = static_cast<uint8_t>(priority);
   blockOf(node, group) = block;
-  ++Nodes[node].entries;
+  ++Nodes[node].uses;
   if (int32_t parent = Nodes[node].parent; parent >= 0)
     ++childEntries(parent, group);
   ++Stored;

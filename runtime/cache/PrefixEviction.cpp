@@ -13,16 +13,44 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "cache/BlockHash.h"
 #include "cache/IdleRings.h"
 
 #include <algorithm>
+#include <utility>
 
 using namespace pagoda;
 
+/// Takes the blocks at the beginning of \p blocks that stand side by side out
+/// of their ring, each one before the one that follows it in the list, as the
+/// blocks of a prompt do; returns how many. One splice does for all of them.
+size_t PrefixCache::unlistRun(std::span<const int32_t> blocks) {
+  Entry *entries = Entries.data();
+  int32_t last = blocks[0];
+  size_t count = 1;
+  entries[last].state = Out;
+  while (count != blocks.size() && entries[last].prev == blocks[count] &&
+         entries[blocks[count]].state == Listed) {
+    last = blocks[count++];
+    entries[last].state = Out;
+  }
+  int32_t prev = entries[last].prev, next = entries[blocks[0]].next;
+  entries[prev].next = next;
+  entries[next].prev = prev;
+  Idle -= static_cast<int32_t>(count);
+  return count;
+}
+
 void PrefixCache::blocksShared(std::span<const int32_t> blocks) {
-  for (int32_t block : blocks)
-    if (Entries[block].state != Out)
-      unlist(block);
+  while (!blocks.empty()) {
+    size_t count = 1;
+    State state = Entries[blocks[0]].state;
+    if (state == Listed)
+      count = unlistRun(blocks);
+    else if (state == SetAside)
+      unlist(blocks[0]);
+    blocks = blocks.subspan(count);
+  }
 }
 
 void PrefixCache::blocksReleased(std::span<const int32_t> blocks) {
@@ -44,6 +72,30 @@ void PrefixCache::blockWritten(int32_t block) {
   removeEntry(block);
 }
 
+/// Takes \p node out of its bucket.
+void PrefixCache::unmap(int32_t node) {
+  int32_t *link = &bucket(Nodes[node].hash);
+  while (*link != node)
+    link = &Nodes[*link].next;
+  *link = Nodes[node].next;
+}
+
+/// Drops \p node, and its ancestors, as long as they have neither a block nor a
+/// child.
+void PrefixCache::dropNodes(int32_t node) {
+  while (node >= 0 && Nodes[node].uses == 0) {
+    unmap(node);
+    int32_t parent = Nodes[node].parent;
+    ++Nodes[node].generation;
+    if (!Extras.empty())
+      Extras[node].clear();
+    Nodes[node].next = std::exchange(FreeNode, node);
+    if (parent >= 0)
+      --Nodes[parent].uses;
+    node = parent;
+  }
+}
+
 void PrefixCache::removeEntry(int32_t block) {
   Entry &entry = Entries[block];
   int32_t node = entry.node, group = entry.group;
@@ -52,7 +104,7 @@ void PrefixCache::removeEntry(int32_t block) {
   record(CacheEvent::Removed, node, group, block);
   entry.node = -1;
   blockOf(node, group) = -1;
-  --Nodes[node].entries;
+  --Nodes[node].uses;
   --Stored;
   int32_t parent = Nodes[node].parent;
   if (parent >= 0 && --childEntries(parent, group) == 0) {
@@ -67,14 +119,14 @@ void PrefixCache::removeEntry(int32_t block) {
 }
 
 /// Frees one idle block; false when there is none.
-bool PrefixCache::evictOne() {
+[[gnu::flatten]] bool PrefixCache::evictOne() {
   for (int32_t p = 0; p != Priorities; ++p) {
     int32_t sentinel = Blocks.numBlocks() + p;
     for (int32_t block; (block = Entries[sentinel].next) != sentinel;) {
       Entry &entry = Entries[block];
       // In a windowed group every block is of use without the ones before it.
-      if (!Groups[entry.group].window &&
-          childEntries(entry.node, entry.group) > 0) {
+      if (childEntries(entry.node, entry.group) > 0 &&
+          !Groups[entry.group].window) {
         unlist(block);
         entry.state = SetAside;
         ++Idle;
@@ -97,7 +149,7 @@ void PrefixCache::reclaim(int32_t count) {
 
 void PrefixCache::clear() {
   for (int32_t block = 0; block != Blocks.numBlocks(); ++block) {
-    if (Entries[block].node < 0)
+    if (Entries[block].node < 0 || Pins[block])
       continue;
     removeEntry(block);
     Blocks.unwatch(block);
@@ -110,14 +162,6 @@ void PrefixCache::clear() {
 // Events and self-checks
 //===----------------------------------------------------------------------===//
 
-void PrefixCache::record(CacheEvent::Kind kind, int32_t node, int32_t group,
-                         int32_t block) {
-  int32_t parent = Nodes[node].parent;
-  Events[EventsWritten++ % Events.size()] = {
-      kind, group, block, Nodes[node].hash,
-      parent >= 0 ? Nodes[parent].hash : Hash128{}};
-}
-
 size_t PrefixCache::drainEvents(std::span<CacheEvent> out) {
   if (EventsWritten - EventsRead > Events.size()) {
     uint64_t lost = EventsWritten - EventsRead - Events.size();
@@ -126,7 +170,7 @@ size_t PrefixCache::drainEvents(std::span<CacheEvent> out) {
   }
   size_t count = 0;
   while (count != out.size() && EventsRead != EventsWritten)
-    out[count++] = Events[EventsRead++ % Events.size()];
+    out[count++] = Events[EventsRead++ & EventMask];
   return count;
 }
 
@@ -136,9 +180,9 @@ std::string PrefixCache::checkInvariants() const {
   };
   size_t groups = NumGroups;
   std::vector<bool> free(Nodes.size());
-  for (int32_t node : FreeNodes)
+  for (int32_t node = FreeNode; node >= 0; node = Nodes[node].next)
     free[node] = true;
-  std::vector<int32_t> children(Nodes.size());
+  std::vector<int32_t> uses(Nodes.size());
   std::vector<int32_t> childEntries(Nodes.size() * groups);
   int32_t stored = 0;
   for (size_t n = 0; n != Nodes.size(); ++n) {
@@ -147,7 +191,7 @@ std::string PrefixCache::checkInvariants() const {
     const Node &node = Nodes[n];
     int32_t entries = 0;
     for (size_t g = 0; g != groups; ++g) {
-      int32_t block = NodeBlocks[n * groups + g];
+      int32_t block = NodeGroups[n * groups + g].block;
       if (block < 0)
         continue;
       ++entries;
@@ -157,10 +201,9 @@ std::string PrefixCache::checkInvariants() const {
         ++childEntries[node.parent * groups + g];
     }
     stored += entries;
-    if (entries != node.entries)
-      return say("a node counts its blocks wrongly", int64_t(n));
+    uses[n] += entries;
     if (node.parent >= 0)
-      ++children[node.parent];
+      ++uses[node.parent];
     Hash128 above = node.parent >= 0 ? Nodes[node.parent].hash : Hash128{};
     std::string_view extra;
     if (!Extras.empty())
@@ -174,21 +217,24 @@ std::string PrefixCache::checkInvariants() const {
     if (find(node.hash, node.parent, tokens, extra) != int32_t(n))
       return say("the map does not find a node", int64_t(n));
   }
-  size_t mapped = std::count_if(Slots.begin(), Slots.end(),
-                                [](const Slot &s) { return s.node >= 0; });
-  if (mapped + FreeNodes.size() != Nodes.size())
+  size_t mapped = 0;
+  for (int32_t first : Buckets)
+    for (int32_t n = first; n >= 0; n = Nodes[n].next)
+      ++mapped;
+  if (mapped + std::count(free.begin(), free.end(), true) != Nodes.size())
     return say("the map has another number of nodes", int64_t(mapped));
   for (size_t n = 0; n != Nodes.size(); ++n) {
     if (free[n])
       continue;
-    if (children[n] != Nodes[n].children)
-      return say("a node counts its children wrongly", int64_t(n));
-    if (children[n] == 0 && Nodes[n].entries == 0)
+    if (uses[n] != Nodes[n].uses)
+      return say("a node counts its children and blocks wrongly", int64_t(n));
+    if (uses[n] == 0)
       return say("a node has neither block nor child", int64_t(n));
     for (size_t g = 0; g != groups; ++g) {
-      if (childEntries[n * groups + g] != ChildEntries[n * groups + g])
+      if (childEntries[n * groups + g] !=
+          NodeGroups[n * groups + g].childEntries)
         return say("a node counts its children's blocks wrongly", int64_t(n));
-      if (Retain && !Groups[g].window && NodeBlocks[n * groups + g] < 0 &&
+      if (Retain && !Groups[g].window && NodeGroups[n * groups + g].block < 0 &&
           childEntries[n * groups + g])
         return say("a block went before the ones after it", int64_t(n));
     }

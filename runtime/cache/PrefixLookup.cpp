@@ -22,53 +22,59 @@ static Error bad(const std::string &text) {
 }
 
 /// Follows \p prompt from the root as far as there are nodes.
-int32_t PrefixCache::walk(std::span<const int32_t> prompt, int32_t blocks,
-                          std::span<const ExtraKey> keys,
-                          PrefixHit &hit) const {
-  // Hash a few blocks ahead and fetch what they will touch meanwhile.
-  constexpr int32_t Ahead = 16;
-  Hash128 hashes[Ahead];
-  int32_t candidates[Ahead];
+///
+/// Blocks are taken a batch at a time, so that memory is fetched before it is
+/// needed: while one batch is hashed the nodes of the one before are on their
+/// way, and while those are compared the buckets of this one are.
+void PrefixCache::walk(std::span<const int32_t> prompt, int32_t blocks,
+                       std::span<const ExtraKey> keys, PrefixHit &hit) const {
+  constexpr int32_t Batch = 16;
+  Hash128 hashes[2][Batch];
   std::string extra;
+  auto extraOf = [&](int32_t block) -> std::string_view {
+    if (keys.empty())
+      return {};
+    extra = serialise(keys, block * BlockSize, BlockSize);
+    return extra;
+  };
+  auto tokensOf = [&](int32_t block) {
+    return prompt.data() + int64_t(block) * BlockSize;
+  };
+  hit.nodes.reserve(blocks);
   Hash128 chain;
   int32_t parent = -1;
-  for (int32_t begin = 0; begin < blocks; begin += Ahead) {
-    int32_t count = std::min(Ahead, blocks - begin);
-    const int32_t *tokens = prompt.data() + int64_t(begin) * BlockSize;
-    auto extraOf = [&](int32_t i) -> std::string_view {
-      if (keys.empty())
-        return {};
-      extra = serialise(keys, (begin + i) * BlockSize, BlockSize);
-      return extra;
-    };
-    for (int32_t i = 0; i != count; ++i) {
-      chain = hashOf(chain, tokens + i * int64_t(BlockSize), extraOf(i));
-      hashes[i] = chain;
-      __builtin_prefetch(&Slots[home(tagOf(chain))]);
+  // Compares the blocks of the batch that begins at \p begin.
+  auto follow = [&](int32_t begin, const Hash128 *batch) {
+    for (int32_t i = begin; i != std::min(begin + Batch, blocks); ++i) {
+      parent = find(batch[i - begin], parent, tokensOf(i), extraOf(i));
+      if (parent < 0)
+        return false;
+      hit.nodes.push_back({parent, Nodes[parent].generation});
     }
+    return true;
+  };
+  for (int32_t begin = 0, turn = 0; begin < blocks; begin += Batch, turn ^= 1) {
+    int32_t count = std::min(Batch, blocks - begin);
+    Hash128 *batch = hashes[turn];
     for (int32_t i = 0; i != count; ++i) {
-      size_t at = home(tagOf(hashes[i]));
-      while (Slots[at].node >= 0 && Slots[at].tag != tagOf(hashes[i]))
-        at = (at + 1) & Mask;
-      int32_t node = candidates[i] = Slots[at].node;
+      batch[i] = chain = hashOf(chain, tokensOf(begin + i), extraOf(begin + i));
+      __builtin_prefetch(&Buckets[chain.low & Mask]);
+    }
+    if (begin && !follow(begin - Batch, hashes[turn ^ 1]))
+      return;
+    for (int32_t i = 0; i != count; ++i) {
+      int32_t node = bucket(batch[i]);
       if (node < 0)
-        continue;
+        break;
       __builtin_prefetch(&Nodes[node]);
       __builtin_prefetch(&NodeTokens[size_t(node) * BlockSize]);
-      __builtin_prefetch(&NodeBlocks[size_t(node) * NumGroups]);
-    }
-    for (int32_t i = 0; i != count; ++i) {
-      const int32_t *own = tokens + i * int64_t(BlockSize);
-      int32_t node = candidates[i];
-      if (node >= 0 && !isNode(node, parent, own, extraOf(i)))
-        node = find(hashes[i], parent, own, extraOf(i));
-      if (node < 0)
-        return begin + i;
-      hit.nodes.push_back({node, Nodes[node].generation});
-      parent = node;
+      __builtin_prefetch(&NodeGroups[size_t(node) * NumGroups]);
     }
   }
-  return blocks;
+  if (blocks) {
+    int32_t last = (blocks - 1) / Batch;
+    follow(last * Batch, hashes[last & 1]);
+  }
 }
 
 /// The longest length, at most \p blocks, for which every group has the blocks
@@ -112,15 +118,14 @@ int32_t PrefixCache::lookup(std::span<const int32_t> prompt,
                             std::span<const ExtraKey> keys,
                             PrefixHit &hit) const {
   int32_t length = static_cast<int32_t>(prompt.size());
-  for (const ExtraKey &key : keys)
-    if (key.position < 0)
-      throw bad("key: position: expected 0 or more, got " +
-                std::to_string(key.position));
+  checkKeys(keys);
+  hit.cache = this;
   hit.nodes.clear();
   hit.promptTokens = length;
   // One token is left to compute: its logits are what the caller is after.
   int32_t blocks = length > 0 ? (length - 1) / BlockSize : 0;
-  blocks = commonBlocks(hit, walk(prompt, blocks, keys, hit));
+  walk(prompt, blocks, keys, hit);
+  blocks = commonBlocks(hit, static_cast<int32_t>(hit.nodes.size()));
   hit.nodes.resize(blocks);
   hit.tokens = blocks * BlockSize;
   return hit.tokens;
@@ -130,10 +135,17 @@ int32_t PrefixCache::lookup(std::span<const int32_t> prompt,
 // Acquiring
 //===----------------------------------------------------------------------===//
 
+/// Throws when \p hit names nodes of another cache.
+void PrefixCache::checkHit(const PrefixHit &hit) const {
+  if (!hit.nodes.empty() && hit.cache != this)
+    throw bad("hit: expected one that this cache gave, got another cache's");
+}
+
 /// Calls \p fn(group, index, block) for every block that \p hit needs; false
 /// when one of them is gone or \p fn says so.
 template <typename Fn>
 bool PrefixCache::forBlocks(const PrefixHit &hit, Fn &&fn) const {
+  checkHit(hit);
   int32_t count = static_cast<int32_t>(hit.nodes.size());
   for (int32_t g = 0; g != int32_t(Groups.size()); ++g) {
     int32_t sinks = std::min(count, Groups[g].sinkBlocks(BlockSize));
@@ -142,8 +154,7 @@ bool PrefixCache::forBlocks(const PrefixHit &hit, Fn &&fn) const {
       if (Groups[g].window && i >= sinks && i < first)
         continue;
       PrefixHit::Ref ref = hit.nodes[i];
-      if (size_t(ref.node) >= Nodes.size() ||
-          Nodes[ref.node].generation != ref.generation)
+      if (Nodes[ref.node].generation != ref.generation)
         return false;
       int32_t block = blockOf(ref.node, g);
       if (block < 0 || !fn(g, i, block))
@@ -166,18 +177,19 @@ bool PrefixCache::acquire(const PrefixHit &hit,
   clear();
   if (!forBlocks(hit, [&](int32_t g, int32_t i, int32_t block) {
         tables[g][i] = block;
-        __builtin_prefetch(&Entries[block], 1);
         return true;
       })) {
     clear();
     return false;
   }
-  // Calls fn for each run of blocks without holes.
+  // Calls fn for each run of blocks without holes, in pieces that stay in the
+  // cache while the block manager and the rings go over them in turn.
+  constexpr size_t Piece = 256;
   auto forRuns = [&](auto fn) {
     for (int32_t *table : tables)
       for (size_t i = 0; i != count;) {
         size_t begin = i;
-        while (i != count && table[i] >= 0)
+        while (i != count && table[i] >= 0 && i - begin != Piece)
           ++i;
         if (i != begin)
           fn(std::span<const int32_t>(table + begin, i - begin));
@@ -188,6 +200,8 @@ bool PrefixCache::acquire(const PrefixHit &hit,
   size_t shared = 0; // runs
   try {
     forRuns([&](auto run) {
+      for (int32_t block : run)
+        __builtin_prefetch(&Entries[block], 1);
       Blocks.share(run);
       ++shared;
     });
@@ -207,22 +221,22 @@ bool PrefixCache::acquire(const PrefixHit &hit,
 }
 
 void PrefixCache::touch(const PrefixHit &hit) {
+  checkHit(hit);
   // The last block first, so that a block stays older than its parent.
   for (size_t i = hit.nodes.size(); i-- > 0;) {
     PrefixHit::Ref ref = hit.nodes[i];
     if (Nodes[ref.node].generation != ref.generation)
       continue;
-    for (size_t g = 0; g != Groups.size(); ++g) {
+    for (uint32_t g = 0; g != NumGroups; ++g) {
       int32_t block = blockOf(ref.node, static_cast<int32_t>(g));
-      if (block < 0 || Entries[block].state != Listed)
-        continue;
-      unlist(block);
-      list(block, false);
+      if (block >= 0 && Entries[block].state == Listed)
+        renew(block);
     }
   }
 }
 
 void PrefixCache::setPriority(const PrefixHit &hit, int32_t priority) {
+  checkHit(hit);
   if (priority < 0 || priority >= Priorities)
     throw bad("priority: expected 0 to " + std::to_string(Priorities - 1) +
               ", got " + std::to_string(priority));

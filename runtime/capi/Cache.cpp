@@ -258,10 +258,12 @@ pagoda_status pagoda_kv_slot_mapping(const pagoda_kv *kv, int64_t seq,
 static std::vector<ExtraKey> keysOf(const pagoda_extra_key *keys,
                                     int32_t count) {
   std::vector<ExtraKey> result;
-  for (const pagoda_extra_key &key : array(keys, count, "keys"))
-    result.push_back({key.tag,
-                      {static_cast<const char *>(key.bytes), key.size},
-                      key.position});
+  for (const pagoda_extra_key &key : array(keys, count, "keys")) {
+    auto bytes = static_cast<const char *>(key.bytes);
+    if (key.size)
+      (void)given(bytes, "keys: bytes");
+    result.push_back({key.tag, {bytes, key.size}, key.position});
+  }
   return result;
 }
 

@@ -95,11 +95,7 @@ void AttentionPlan::build(const BatchShape &batch) {
   int32_t blockSize = p.kernels.front()->block_size;
   for (int32_t s = 0; s != int32_t(p.rows.size()); ++s) {
     int32_t from = static_cast<int32_t>(p.rowMap.size());
-    for (int32_t i = 0; i != batch.qLens[s]; ++i) {
-      p.rowMap.push_back(p.rowStart[s] + i);
-      p.rowPos.push_back(batch.kvLens[s] - batch.qLens[s] + i);
-      p.rowSeq.push_back(s);
-    }
+    p.addRows(s);
     int32_t begin = cascade ? p.prefix.ownBegin()[s] * blockSize : 0;
     p.addTiles(p.rows[s], from, begin, batch.kvLens[s], begin == 0);
   }

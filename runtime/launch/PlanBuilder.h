@@ -27,6 +27,7 @@ namespace plan {
 
 /// Some query rows against the keys [begin, end).
 struct Tile {
+  int64_t cost; ///< unsplit, of each of its items
   int32_t kernel;
   int32_t tableRow;
   int32_t rowOffset; ///< into the row map
@@ -95,6 +96,7 @@ struct AttentionPlan::Impl {
   void check(const BatchShape &batch);
   void findShared();
   bool worthSharing(std::span<const int32_t> members, int32_t blocks) const;
+  void addRows(int32_t seq);
   void addTiles(int32_t tableRow, int32_t rowsFrom, int32_t begin, int32_t end,
                 bool first);
   void addSharedTiles();

@@ -13,6 +13,7 @@
 #include "launch/PlanBuilder.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 
 using namespace pagoda;
@@ -81,6 +82,17 @@ void AttentionPlan::Impl::check(const BatchShape &b) {
   numRows = rowStart.back();
 }
 
+/// Puts all queries of a sequence at the end of the row map.
+void AttentionPlan::Impl::addRows(int32_t seq) {
+  size_t from = rowMap.size(), to = from + batch.qLens[seq];
+  rowMap.resize(to);
+  rowPos.resize(to);
+  rowSeq.resize(to, seq);
+  std::iota(rowMap.begin() + from, rowMap.end(), rowStart[seq]);
+  std::iota(rowPos.begin() + from, rowPos.end(),
+            batch.kvLens[seq] - batch.qLens[seq]);
+}
+
 /// Cuts the rows [rowsFrom, end of the row map) into tiles against the keys
 /// [begin, end), as far as each tile can see them.
 void AttentionPlan::Impl::addTiles(int32_t tableRow, int32_t rowsFrom,
@@ -104,7 +116,8 @@ void AttentionPlan::Impl::addTiles(int32_t tableRow, int32_t rowsFrom,
       low = std::max<int64_t>(begin, low / kvTile * kvTile);
       high = std::max(low, high);
     }
-    tiles.push_back({kernel, tableRow, at, count, static_cast<int32_t>(low),
+    tiles.push_back({itemCost(keyCosts[kernel], kvTile, high - low), kernel,
+                     tableRow, at, count, static_cast<int32_t>(low),
                      static_cast<int32_t>(high), 1, first});
   }
 }

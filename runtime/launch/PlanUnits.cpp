@@ -36,17 +36,15 @@ void AttentionPlan::Impl::splitTiles() {
   }
   if (options.threads == 1)
     return;
-  auto cost = [&](const Tile &tile) {
-    return itemCost(keyCosts[tile.kernel], kernels[tile.kernel]->kv_tile,
-                    tile.end - tile.begin);
-  };
   int64_t total = 0;
   for (const Tile &tile : tiles)
-    total += cost(tile) * headGroups(*kernels[tile.kernel]);
+    total += tile.cost * headGroups(*kernels[tile.kernel]);
   int64_t limit =
       std::max<int64_t>(1, total / (int64_t(options.threads) * ItemsPerThread));
   for (Tile &tile : tiles) {
-    int64_t wanted = (cost(tile) + limit - 1) / limit;
+    if (tile.cost <= limit)
+      continue;
+    int64_t wanted = (tile.cost + limit - 1) / limit;
     int32_t shortest = roundUp(MinSplitKeys, kernels[tile.kernel]->kv_tile);
     int64_t most = (tile.end - tile.begin) / shortest;
     tile.splits =
@@ -61,9 +59,19 @@ void AttentionPlan::Impl::addUnits() {
       rowParts[rowMap[tile.rowOffset + i]] += tile.splits;
   for (size_t t = 0; t != tiles.size(); ++t) {
     const Tile &tile = tiles[t];
-    const pagoda_kernel_info &kernel = *kernels[tile.kernel];
     bool partial = rowParts[rowMap[tile.rowOffset]] > 1;
-    int32_t kvTile = kernel.kv_tile;
+    auto add = [&](int64_t cost, int32_t begin, int32_t end) {
+      bool first = tile.first && begin == tile.begin;
+      units.push_back({cost, static_cast<int32_t>(t), begin, end,
+                       partial ? partialSlots : -1, first});
+      if (partial)
+        partialSlots += tile.rowCount;
+    };
+    if (tile.splits == 1) {
+      add(tile.cost, tile.begin, tile.end);
+      continue;
+    }
+    int32_t kvTile = kernels[tile.kernel]->kv_tile;
     int32_t steps = (tile.end - tile.begin + kvTile - 1) / kvTile;
     int32_t fixed = roundUp(options.deterministicSplit, kvTile);
     int32_t begin = tile.begin;
@@ -74,11 +82,7 @@ void AttentionPlan::Impl::addUnits() {
               : tile.begin + int64_t(steps) * (i + 1) / tile.splits * kvTile;
       int32_t end = static_cast<int32_t>(
           i + 1 == tile.splits ? tile.end : std::min<int64_t>(next, tile.end));
-      units.push_back({itemCost(keyCosts[tile.kernel], kvTile, end - begin),
-                       static_cast<int32_t>(t), begin, end,
-                       partial ? partialSlots : -1, tile.first && i == 0});
-      if (partial)
-        partialSlots += tile.rowCount;
+      add(itemCost(keyCosts[tile.kernel], kvTile, end - begin), begin, end);
       begin = end;
     }
   }

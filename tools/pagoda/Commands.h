@@ -28,6 +28,9 @@ llvm::Error gen();
 llvm::cl::SubCommand &explainCommand();
 llvm::Error explain();
 
+llvm::cl::SubCommand &planCommand();
+llvm::Error plan();
+
 llvm::cl::SubCommand &runCommand();
 /// An error also when outputs were wrong; the report is printed by then.
 llvm::Error run();

@@ -31,7 +31,8 @@ template <typename T> struct Opt : cl::opt<T> {
   template <typename... Mods>
   explicit Opt(StringRef name, const char *help, const Mods &...mods)
       : cl::opt<T>(name, cl::desc(help), cl::sub(genCommand()),
-                   cl::sub(explainCommand()), cl::sub(runCommand()),
+                   cl::sub(explainCommand()), cl::sub(planCommand()),
+                   cl::sub(runCommand()),
                    cl::cat(optionCategory()), mods...) {}
   bool given() const { return this->getNumOccurrences() > 0; }
 };

@@ -29,6 +29,7 @@ struct Command {
 constexpr Command commands[] = {
     {pagoda::genCommand, pagoda::gen},
     {pagoda::explainCommand, pagoda::explain},
+    {pagoda::planCommand, pagoda::plan},
     {pagoda::runCommand, pagoda::run},
 };
 

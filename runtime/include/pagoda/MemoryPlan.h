@@ -5,79 +5,78 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Answers "how many blocks, bytes and wasted tokens" before anything is
-// allocated, and replays the same requests on a pool of blocks and on
-// contiguous reservations, to show what paging saves. Pure arithmetic and small
-// simulations; the cache itself does not use it.
+// Answers "how many blocks, bytes and empty slots" before anything is
+// allocated. Pure arithmetic over what BlockManager and PagedKV do; the cache
+// itself does not use it. PoolSimulation replays the same requests block by
+// block.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef PAGODA_MEMORYPLAN_H
 #define PAGODA_MEMORYPLAN_H
 
-#include "pagoda/BlockManager.h"
 #include "pagoda/KvPool.h"
-#include "pagoda/PagedKV.h"
+#include "pagoda/TableGroup.h"
 
 #include <cstdint>
-#include <map>
-#include <memory>
 #include <span>
-#include <string>
 
 namespace pagoda {
 
-/// What the sequences of given lengths take.
+/// Layers of one kind, as the cache sees them.
+struct CacheLayers {
+  KvFormat format; ///< of one block in one layer
+  int32_t layers = 1;
+  /// Block tables that a sequence has for them, each for an equal number of
+  /// layers: 1 for all of them together, or as many as there are layers.
+  int32_t tables = 1;
+  TableGroup keeps = {}; ///< what a window lets go of
+
+  /// Bytes of one block in all the layers that share a table.
+  int64_t blockBytes() const { return layers / tables * format.blockBytes(); }
+  /// Throws InvalidArgument naming the first field that is out of range.
+  void verify() const;
+};
+
+/// \p count sequences of \p tokens tokens each.
+struct SequenceLoad {
+  int32_t tokens = 0;
+  int64_t count = 1;
+};
+
+/// What the sequences take while the last token of each is computed.
 struct MemoryPlan {
-  int64_t blocks = 0;         ///< in all table groups
-  int64_t bytes = 0;          ///< of those blocks, all layers
-  int64_t reservedTokens = 0; ///< token slots of one layer's table
-  int64_t wastedTokens = 0;   ///< of those, slots without a token
-  /// Wasted part of the reserved tokens, 0 when nothing is reserved.
+  int64_t blocks = 0;        ///< in all tables; 0 for contiguous memory
+  int64_t bytes = 0;         ///< in all layers
+  int64_t reservedSlots = 0; ///< token slots in one layer
+  /// Of those, slots without a token that a query may still see.
+  int64_t wastedSlots = 0;
+  /// Wasted part of the reserved slots, 0 when nothing is reserved.
   double waste() const {
-    return reservedTokens ? double(wastedTokens) / double(reservedTokens) : 0;
+    return reservedSlots ? double(wastedSlots) / double(reservedSlots) : 0;
   }
 };
 
-/// \p lengths tokens each, in blocks of \p format, for \p layers layers in
-/// \p groups table groups of equal size. Error: InvalidArgument.
-MemoryPlan planPaged(const KvFormat &format, int32_t layers, int32_t groups,
-                     std::span<const int32_t> lengths);
+/// In blocks. The first \p sharedPrefix tokens of all sequences are the same:
+/// its full blocks are there once. A windowed kind keeps what the query of the
+/// last token sees. Errors: InvalidArgument (a field, a sequence shorter than
+/// the prefix, a total that 64 bits do not hold).
+MemoryPlan planPaged(const CacheLayers &layers,
+                     std::span<const SequenceLoad> load,
+                     int32_t sharedPrefix = 0);
 
-/// The same with one contiguous piece of memory a sequence: \p maxLength
-/// tokens, doubled until the sequence fits.
-MemoryPlan planContiguous(const KvFormat &format, int32_t layers,
-                          int32_t maxLength, std::span<const int32_t> lengths);
+/// In one contiguous piece of memory a sequence and layer: \p maxLength tokens,
+/// doubled until the sequence fits; nothing is shared and nothing is let go.
+MemoryPlan planContiguous(const CacheLayers &layers,
+                          std::span<const SequenceLoad> load,
+                          int32_t maxLength);
 
-/// One layer's pool of token slots, shared out in blocks (paged) or in one
-/// piece a request (contiguous, first fit).
-class PoolSimulation {
-public:
-  enum Kind { Contiguous, Paged };
-  /// \p tokens slots, a multiple of \p blockSize.
-  PoolSimulation(Kind kind, int32_t tokens, int32_t blockSize);
-  ~PoolSimulation();
-
-  /// Reserves room for a request of \p tokens tokens under \p name; false when
-  /// there is none, which for contiguous pools may be for want of a hole that
-  /// is long enough. A contiguous request reserves exactly \p tokens rounded up
-  /// to blocks.
-  bool request(char name, int32_t tokens);
-  void release(char name);
-
-  int32_t freeTokens() const;
-  int32_t largestHole() const; ///< of a contiguous pool; paged: freeTokens()
-  /// One character a block: its owner's name, or '.' when it is free.
-  std::string draw() const;
-
-private:
-  Kind TheKind;
-  int32_t BlockSize;
-  std::string Map; ///< contiguous: owners by block
-  BlockManager Blocks;
-  std::unique_ptr<PagedKV> Tables;
-  std::map<char, SeqId> Names;
-};
+/// How many sequences of \p tokens tokens have room in \p bytes bytes for all
+/// \p kinds of layers together; INT64_MAX when one more takes nothing.
+int64_t sequencesPaged(std::span<const CacheLayers> kinds, int64_t bytes,
+                       int32_t tokens, int32_t sharedPrefix = 0);
+int64_t sequencesContiguous(std::span<const CacheLayers> kinds, int64_t bytes,
+                            int32_t tokens, int32_t maxLength);
 
 } // namespace pagoda
 

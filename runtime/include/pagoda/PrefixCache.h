@@ -87,14 +87,18 @@ struct PrefixCacheOptions {
   /// Replaces the hash, for tests: see PrefixCache::blockHash.
   Hash128 (*hash)(const Hash128 &parent, std::span<const int32_t> tokens,
                   std::string_view extra, uint64_t seed) = nullptr;
-  /// Events kept until they are drained; the oldest are lost first.
+  /// Events kept until they are drained, rounded up to a power of two; the
+  /// oldest are lost first.
   int32_t eventCapacity = 1024;
 };
+
+class PrefixCache;
 
 /// The answer to a lookup. Keep one and use it again: its memory is reused.
 struct PrefixHit {
   int32_t tokens = 0;       ///< length of the hit, a multiple of block_size
   int32_t promptTokens = 0; ///< length of the prompt
+  const PrefixCache *cache = nullptr; ///< that gave it
   struct Ref {
     int32_t node;
     uint32_t generation;
@@ -129,7 +133,7 @@ public:
   /// Becomes the listener of \p blocks, which must outlive it. Error:
   /// InvalidArgument.
   PrefixCache(BlockManager &blocks, const PrefixCacheOptions &options);
-  /// Gives its blocks back.
+  /// Gives its blocks back, pinned ones too.
   ~PrefixCache() override;
 
   /// Finds the longest beginning of \p prompt whose blocks every table group
@@ -143,6 +147,8 @@ public:
   /// them to tables[group][0 .. tokens / block_size), -1 where a window needs
   /// none. Acquire before allocating: a hit alone protects nothing. False, and
   /// nothing happens, when some of it has been evicted since the lookup.
+  /// Errors: RefOverflow; InvalidArgument (tables, or the hit of another
+  /// cache, here and below).
   [[nodiscard]] bool acquire(const PrefixHit &hit,
                              std::span<int32_t *const> tables);
 
@@ -150,7 +156,8 @@ public:
   /// have been written, from \p cursor on. A block whose tokens are stored
   /// already is replaced in tables[group] by the one stored, and the caller's
   /// reference moves with it: call it between steps. Errors: InvalidArgument
-  /// (a block that is stored for other tokens, a priority out of range).
+  /// (a block that is stored for other tokens, a priority or a key's position
+  /// out of range), RefOverflow.
   void store(PrefixCursor &cursor, std::span<const int32_t> tokens,
              std::span<const ExtraKey> keys, std::span<int32_t *const> tables,
              int32_t priority = 0);
@@ -169,7 +176,7 @@ public:
   [[nodiscard]] bool pin(const PrefixHit &hit);
   void unpin(const PrefixHit &hit);
 
-  /// Forgets every block; idle ones become free.
+  /// Forgets every block that is not pinned; idle ones become free.
   void clear();
 
   /// Idle blocks: owned by the cache alone.
@@ -205,9 +212,14 @@ private:
   struct Node {
     Hash128 hash;
     int32_t parent;
-    int32_t children;
+    int32_t uses; ///< children, and groups in which it has a block
     uint32_t generation;
-    int32_t entries; ///< groups in which it has a block
+    int32_t next; ///< in its bucket of the map, or of the free ones
+  };
+  /// A node in one table group.
+  struct NodeGroup {
+    int32_t block = -1;       ///< -1: none
+    int32_t childEntries = 0; ///< children that have a block in the group
   };
   enum State : uint8_t { Out, Listed, SetAside };
   /// What the cache knows of one block. Blocks and, after them, one sentinel a
@@ -220,10 +232,6 @@ private:
     uint8_t priority = 0;
     State state = Out;
   };
-  struct Slot {
-    uint32_t tag;
-    int32_t node; ///< -1: empty
-  };
   /// Arrays whose elements should not straddle cache lines.
   template <typename T> using LineVector = std::vector<T, LineAllocator<T>>;
 
@@ -233,41 +241,48 @@ private:
   int32_t reclaimable() const override { return Idle; }
   void reclaim(int32_t count) override;
 
+  static void checkKeys(std::span<const ExtraKey> keys);
+  void checkHit(const PrefixHit &hit) const;
   Hash128 hashOf(const Hash128 &parent, const int32_t *tokens,
                  std::string_view extra) const;
-  size_t home(uint32_t tag) const { return tag & Mask; }
-  static uint32_t tagOf(const Hash128 &hash) {
-    return static_cast<uint32_t>(hash.low);
-  }
+  int32_t &bucket(const Hash128 &hash) { return Buckets[hash.low & Mask]; }
+  int32_t bucket(const Hash128 &hash) const { return Buckets[hash.low & Mask]; }
   bool isNode(int32_t node, int32_t parent, const int32_t *tokens,
               std::string_view extra) const;
   int32_t find(const Hash128 &hash, int32_t parent, const int32_t *tokens,
                std::string_view extra) const;
-  int32_t walk(std::span<const int32_t> prompt, int32_t blocks,
-               std::span<const ExtraKey> keys, PrefixHit &hit) const;
+  void walk(std::span<const int32_t> prompt, int32_t blocks,
+            std::span<const ExtraKey> keys, PrefixHit &hit) const;
   int32_t commonBlocks(const PrefixHit &hit, int32_t blocks) const;
   template <typename Fn> bool forBlocks(const PrefixHit &hit, Fn &&fn) const;
 
   int32_t makeNode(const Hash128 &hash, int32_t parent, const int32_t *tokens,
                    const std::string &extra);
   void dropNodes(int32_t node);
-  void eraseSlot(int32_t node);
+  void unmap(int32_t node);
+  void storeBlock(int32_t node, int32_t group, int32_t &entry,
+                  int32_t priority);
   void addEntry(int32_t node, int32_t group, int32_t block, int32_t priority);
   void removeEntry(int32_t block);
+  int32_t sentinelOf(int32_t block) const;
+  void link(int32_t block, int32_t prev, int32_t next);
+  void unlink(int32_t block);
+  void renew(int32_t block);
   void list(int32_t block, bool oldest);
   void unlist(int32_t block);
+  size_t unlistRun(std::span<const int32_t> blocks);
   bool evictOne();
   void record(CacheEvent::Kind kind, int32_t node, int32_t group,
               int32_t block);
 
   int32_t &blockOf(int32_t node, int32_t group) {
-    return NodeBlocks[size_t(node) * NumGroups + group];
+    return NodeGroups[size_t(node) * NumGroups + group].block;
   }
   int32_t blockOf(int32_t node, int32_t group) const {
-    return NodeBlocks[size_t(node) * NumGroups + group];
+    return NodeGroups[size_t(node) * NumGroups + group].block;
   }
   int32_t &childEntries(int32_t node, int32_t group) {
-    return ChildEntries[size_t(node) * NumGroups + group];
+    return NodeGroups[size_t(node) * NumGroups + group].childEntries;
   }
 
   BlockManager &Blocks;
@@ -280,15 +295,15 @@ private:
 
   LineVector<Node> Nodes;
   LineVector<int32_t> NodeTokens;    ///< [nodes, block_size]
-  std::vector<int32_t> NodeBlocks;   ///< [nodes, groups], -1: none
-  std::vector<int32_t> ChildEntries; ///< [nodes, groups]
+  std::vector<NodeGroup> NodeGroups; ///< [nodes, groups]
   std::vector<std::string> Extras;   ///< [nodes], empty until a key is used
-  std::vector<int32_t> FreeNodes;
-  LineVector<Slot> Slots;
+  int32_t FreeNode = -1;             ///< the first one of a list along `next`
+  LineVector<int32_t> Buckets;       ///< first node of each, -1: none
   size_t Mask = 0;
   LineVector<Entry> Entries;
   std::vector<uint32_t> Pins;
-  std::vector<CacheEvent> Events;
+  std::vector<CacheEvent> Events; ///< a ring of EventMask + 1
+  uint64_t EventMask = 0;
   uint64_t EventsWritten = 0;
   uint64_t EventsRead = 0;
   int32_t Idle = 0;

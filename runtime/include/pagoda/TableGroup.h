@@ -13,8 +13,12 @@
 #ifndef PAGODA_TABLEGROUP_H
 #define PAGODA_TABLEGROUP_H
 
+#include "pagoda/Error.h"
+
 #include <algorithm>
 #include <cstdint>
+#include <string>
+#include <utility>
 
 namespace pagoda {
 
@@ -26,9 +30,20 @@ struct TableGroup {
 
   bool operator==(const TableGroup &) const = default;
 
+  /// Throws InvalidArgument naming the first field that is out of range.
+  void verify() const {
+    for (auto [field, value] :
+         {std::pair("window", window), std::pair("sink_tokens", sinkTokens)})
+      if (value < 0)
+        throw Error(ErrorCode::InvalidArgument,
+                    std::string("table group: ") + field +
+                        ": expected 0 or more, got " + std::to_string(value));
+  }
+
   /// Blocks that hold sink tokens; they are kept always.
   int32_t sinkBlocks(int32_t blockSize) const {
-    return (sinkTokens + blockSize - 1) / blockSize;
+    return static_cast<int32_t>((int64_t(sinkTokens) + blockSize - 1) /
+                                blockSize);
   }
   /// The first block past the sink blocks that a query at position \p query or
   /// later can see: it sees keys query - window + 1 .. query.

@@ -76,8 +76,12 @@ def main():
     shutil.rmtree(tree, ignore_errors=True)
     tree.mkdir(parents=True)
     for name in COPIED:
-        copy = shutil.copytree if (args.source / name).is_dir() else shutil.copy
-        copy(args.source / name, tree / name)
+        # Copies are new files: what an earlier run built is out of date.
+        if (args.source / name).is_dir():
+            shutil.copytree(args.source / name, tree / name,
+                            copy_function=shutil.copy)
+        else:
+            shutil.copy(args.source / name, tree / name)
     configure = ["cmake", "-S", tree, "-B", args.work / "build", "--preset",
                  "default", "-DPAGODA_RUNTIME_ONLY=ON",
                  "-DPAGODA_BUILD_BENCH=OFF", "-DCMAKE_CXX_FLAGS_RELEASE=-O1"]

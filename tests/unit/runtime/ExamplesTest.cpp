@@ -13,6 +13,7 @@
 #include "Engine.h"
 #include "TestErrors.h"
 #include "pagoda/MemoryPlan.h"
+#include "pagoda/PoolSimulation.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>
@@ -79,6 +80,11 @@ TEST(Examples, pool_of_a_28_layer_model) {
   int32_t waste = 7 * 16 - kv.length(seq);
   EXPECT_EQ(waste, 12);
   EXPECT_LE(waste, kv.blockSize() - 1);
+  SequenceLoad load{100};
+  MemoryPlan plan = planPaged({format, 28, 28}, {&load, 1});
+  EXPECT_EQ(plan.blocks, used);
+  EXPECT_EQ(plan.bytes, used * format.blockBytes());
+  EXPECT_EQ(plan.wastedSlots, waste);
 }
 
 TEST(Examples, element_offset) {
@@ -136,15 +142,16 @@ TEST(Examples, waste_contiguous_vs_paged) {
   format.kvHeads = 1;
   format.headDim = format.vHeadDim = 8;
   format.blockSize = 4;
-  std::vector<int32_t> lengths = {3, 5, 2};
-  MemoryPlan contiguous = planContiguous(format, 1, 8, lengths);
-  EXPECT_EQ(contiguous.reservedTokens, 24);
-  EXPECT_EQ(contiguous.wastedTokens, 14);
+  CacheLayers layer{format};
+  std::vector<SequenceLoad> load = {{3}, {5}, {2}};
+  MemoryPlan contiguous = planContiguous(layer, load, 8);
+  EXPECT_EQ(contiguous.reservedSlots, 24);
+  EXPECT_EQ(contiguous.wastedSlots, 14);
   EXPECT_NEAR(contiguous.waste(), 0.5833, 1e-4);
-  MemoryPlan paged = planPaged(format, 1, 1, lengths);
+  MemoryPlan paged = planPaged(layer, load);
   EXPECT_EQ(paged.blocks, 4);
-  EXPECT_EQ(paged.reservedTokens, 16);
-  EXPECT_EQ(paged.wastedTokens, 6);
+  EXPECT_EQ(paged.reservedSlots, 16);
+  EXPECT_EQ(paged.wastedSlots, 6);
   EXPECT_EQ(paged.waste(), 0.375);
 
   // The paged side again, through real tables.
@@ -154,25 +161,25 @@ TEST(Examples, waste_contiguous_vs_paged) {
   options.maxTokens = 16;
   PagedKV kv(blocks, options);
   std::vector<SeqId> seqs;
-  for (int32_t length : lengths) {
+  for (const SequenceLoad &some : load) {
     seqs.push_back(kv.add());
-    ASSERT_TRUE(kv.append(seqs.back(), length));
+    ASSERT_TRUE(kv.append(seqs.back(), some.tokens));
   }
   EXPECT_EQ(blocks.numBlocks() - blocks.numFree(), 4);
   // From 5 to 7 allocates nothing in either.
   ASSERT_TRUE(kv.append(seqs[1], 2));
   EXPECT_EQ(blocks.numFree(), 4);
-  lengths[1] = 7;
-  EXPECT_EQ(planContiguous(format, 1, 8, lengths).reservedTokens, 24);
+  load[1].tokens = 7;
+  EXPECT_EQ(planContiguous(layer, load, 8).reservedSlots, 24);
   // From 5 to 9 the contiguous one moves to 16 tokens; the paged one takes one
   // more block and copies nothing.
   kv.truncate(seqs[1], 5);
   ASSERT_TRUE(kv.append(seqs[1], 4));
   EXPECT_EQ(blocks.numFree(), 3);
   EXPECT_TRUE(kv.pendingCopies().empty());
-  lengths[1] = 9;
-  EXPECT_EQ(planContiguous(format, 1, 8, lengths).reservedTokens, 8 + 16 + 8);
-  EXPECT_EQ(planPaged(format, 1, 1, lengths).blocks, 5);
+  load[1].tokens = 9;
+  EXPECT_EQ(planContiguous(layer, load, 8).reservedSlots, 8 + 16 + 8);
+  EXPECT_EQ(planPaged(layer, load).blocks, 5);
 }
 
 TEST(Examples, prefix_sharing_refcounts) {
@@ -249,24 +256,44 @@ TEST(Examples, duplicated_prefix) {
   EXPECT_EQ(used(1, true) - 12, 5);
   // Blocks of 4: one full block of the five tokens is shared.
   EXPECT_EQ(used(4, false) - used(4, true), 4);
+  // The plan says the same.
+  for (int32_t blockSize : {1, 4}) {
+    KvFormat format;
+    format.kvHeads = format.headDim = format.vHeadDim = 1;
+    format.blockSize = blockSize;
+    SequenceLoad load{11, 2};
+    EXPECT_EQ(planPaged({format}, {&load, 1}).reservedSlots,
+              used(blockSize, false));
+    EXPECT_EQ(planPaged({format}, {&load, 1}, 5).reservedSlots,
+              used(blockSize, true));
+  }
 }
 
 TEST(Examples, fragmentation) {
-  PoolSimulation contiguous(PoolSimulation::Contiguous, 16, 2);
-  PoolSimulation paged(PoolSimulation::Paged, 16, 2);
-  for (PoolSimulation *pool : {&contiguous, &paged}) {
-    for (char name : {'a', 'b', 'c', 'd'})
-      ASSERT_TRUE(pool->request(name, 4));
-    EXPECT_EQ(pool->draw(), "aabbccdd");
-    pool->release('b');
-    pool->release('d');
-    EXPECT_EQ(pool->draw(), "aa..cc..");
-    EXPECT_EQ(pool->freeTokens(), 8);
+  for (auto kind : {PoolOptions::Contiguous, PoolOptions::Paged}) {
+    PoolOptions options;
+    options.kind = kind;
+    options.blocks = 8;
+    options.blockSize = 2;
+    PoolSimulation pool(options);
+    auto owners = [&] {
+      Ids result;
+      for (const PoolSimulation::Cell &cell : pool.cells())
+        result.push_back(cell.owner);
+      return result;
+    };
+    for (int32_t name : {0, 1, 2, 3})
+      ASSERT_TRUE(pool.request(name, 4));
+    EXPECT_EQ(owners(), (Ids{0, 0, 1, 1, 2, 2, 3, 3}));
+    pool.release(1);
+    pool.release(3);
+    EXPECT_EQ(owners(), (Ids{0, 0, -1, -1, 2, 2, -1, -1}));
+    EXPECT_EQ(pool.freeBlocks(), 4);
+    bool paged = kind == PoolOptions::Paged;
+    EXPECT_EQ(pool.largestHole(), paged ? 4 : 2);
+    EXPECT_EQ(pool.request(4, 6), paged);
+    Ids now = owners();
+    EXPECT_EQ(std::count(now.begin(), now.end(), 4), paged ? 3 : 0);
+    EXPECT_EQ(pool.freeBlocks(), paged ? 1 : 4);
   }
-  EXPECT_EQ(contiguous.largestHole(), 4);
-  EXPECT_FALSE(contiguous.request('e', 6)) << contiguous.draw();
-  EXPECT_TRUE(paged.request('e', 6));
-  std::string drawn = paged.draw();
-  EXPECT_EQ(std::count(drawn.begin(), drawn.end(), 'e'), 3);
-  EXPECT_EQ(std::count(drawn.begin(), drawn.end(), '.'), 1);
 }

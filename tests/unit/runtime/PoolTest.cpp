@@ -95,3 +95,16 @@ TEST(KvPool, CopiesEveryPlaneKAndV) {
                         "block 3: expected an id from 0 to 2");
   }
 }
+
+TEST(KvPool, SizesDoNotOverflow) {
+  KvFormat format;
+  format.kvHeads = format.headDim = format.vHeadDim = format.blockSize = 1
+                                                                         << 16;
+  EXPECT_PAGODA_ERROR((void)KvPool::bytesNeeded(format, INT32_MAX, 1 << 16),
+                      ErrorCode::InvalidArgument, "bytes of one plane of K");
+  EXPECT_PAGODA_ERROR((void)KvPool::bytesNeeded(format, 1 << 14, 1),
+                      ErrorCode::InvalidArgument, "bytes of one plane of K");
+  alignas(64) char memory[64];
+  EXPECT_PAGODA_ERROR(KvPool(format, 1 << 14, 1, memory, sizeof(memory)),
+                      ErrorCode::InvalidArgument, "bytes");
+}

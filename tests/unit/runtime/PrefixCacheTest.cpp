@@ -109,6 +109,21 @@ TEST(PrefixCache, F2_ConstantHashGivesNoFalseHit) {
 }
 
 // Known fault E5: a hit block is handed out as a new block of the same request.
+TEST(PrefixCache, F2_EveryTokenIsCompared) {
+  for (int32_t size : {1, 4, 15, 16, 17}) {
+    PrefixCacheOptions options;
+    options.hash = constantHash;
+    Cached c(8, options, size);
+    c.runAndEnd(tokens(0, size));
+    EXPECT_EQ(c.lookup(tokens(0, size + 1)), size);
+    for (int32_t i = 0; i != size; ++i) {
+      Ids other = tokens(0, size + 1);
+      other[i] += 1 << (i % 31);
+      EXPECT_EQ(c.lookup(other), 0) << size << " tokens, other " << i;
+    }
+  }
+}
+
 TEST(PrefixCache, E5_HitIsNotEvictedUnderTheRequest) {
   Cached c(4);
   c.runAndEnd(tokens(0, 8)); // two blocks stay, idle
@@ -184,20 +199,30 @@ TEST(PrefixCache, F12_KeysAreTaggedAndLengthPrefixed) {
 }
 
 TEST(PrefixCache, HashCoversParentTokensKeysAndSeed) {
-  Ids block = tokens(1, 16);
-  Hash128 base = PrefixCache::blockHash({1, 2}, block, "", 7);
-  auto differs = [&](const Hash128 &other) { EXPECT_FALSE(base == other); };
-  EXPECT_EQ(base, PrefixCache::blockHash({1, 2}, block, "", 7));
-  differs(PrefixCache::blockHash({1, 3}, block, "", 7));
-  differs(PrefixCache::blockHash({0, 2}, block, "", 7));
-  differs(PrefixCache::blockHash({1, 2}, block, "k", 7));
-  differs(PrefixCache::blockHash({1, 2}, block, "", 8));
-  for (size_t i = 0; i != block.size(); ++i) {
-    Ids other = block;
-    ++other[i];
-    differs(PrefixCache::blockHash({1, 2}, other, "", 7));
-  }
-  differs(PrefixCache::blockHash({1, 2}, tokens(1, 15), "", 7));
+  // Each of these sizes takes another way through the hash, or ends one.
+  for (int32_t size : {1, 4, 15, 16, 17, 256, 257})
+    for (std::string_view keys : {"", "keys"}) {
+      Ids block = tokens(1, size);
+      auto hash = [&](const Ids &of) {
+        return PrefixCache::blockHash({1, 2}, of, keys, 7);
+      };
+      Hash128 base = hash(block);
+      auto differs = [&](const Hash128 &other) {
+        EXPECT_FALSE(base == other) << size << " tokens, keys '" << keys << "'";
+      };
+      EXPECT_EQ(base, hash(block));
+      differs(PrefixCache::blockHash({1, 3}, block, keys, 7));
+      differs(PrefixCache::blockHash({0, 2}, block, keys, 7));
+      differs(PrefixCache::blockHash({2, 1}, block, keys, 7));
+      differs(PrefixCache::blockHash({1, 2}, block, "k", 7));
+      differs(PrefixCache::blockHash({1, 2}, block, keys, 8));
+      for (size_t i = 0; i != block.size(); ++i) {
+        Ids other = block;
+        ++other[i];
+        differs(hash(other));
+      }
+      differs(hash(tokens(1, size - 1)));
+    }
 }
 
 TEST(PrefixCache, SeedIsRandomUnlessGiven) {

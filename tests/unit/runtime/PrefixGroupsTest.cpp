@@ -304,3 +304,102 @@ TEST(PrefixCache, TooManyOwnersChangeNothing) {
   EXPECT_EQ(cache.checkInvariants(), "");
   EXPECT_EQ(cache.numPins(), 0);
 }
+
+TEST(PrefixCache, PinsOutliveClearAndNotTheCache) {
+  BlockManager blocks(8);
+  {
+    PrefixCacheOptions options;
+    options.blockSize = 4;
+    PrefixCache cache(blocks, options);
+    PagedKVOptions kvOptions;
+    kvOptions.blockSize = 4;
+    PagedKV kv(blocks, kvOptions);
+    SeqId seq = kv.add();
+    ASSERT_TRUE(kv.append(seq, 12));
+    kv.storePrefix(seq, cache, tokens(0, 12));
+    kv.remove(seq);
+    PrefixHit hit;
+    ASSERT_EQ(cache.lookup(tokens(0, 9), {}, hit), 8);
+    ASSERT_TRUE(cache.pin(hit));
+    ASSERT_TRUE(cache.pin(hit));
+    cache.clear();
+    EXPECT_EQ(cache.numStored(), 2);
+    EXPECT_EQ(blocks.numAvailable(), 6);
+    EXPECT_EQ(cache.checkInvariants(), "");
+    EXPECT_EQ(cache.lookup(tokens(0, 12), {}, hit), 8);
+    cache.unpin(hit);
+    EXPECT_EQ(cache.numPins(), 2);
+  }
+  EXPECT_EQ(blocks.numFree(), 8);
+}
+
+TEST(PrefixCache, HitsBelongToTheirCache) {
+  Cached a(8), b(8);
+  a.runAndEnd(tokens(0, 8));
+  b.runAndEnd(tokens(100, 8));
+  ASSERT_EQ(a.lookup(tokens(0, 8)), 4);
+  SeqId seq = b.kv.add();
+  const char *text = "expected one that this cache gave";
+  EXPECT_PAGODA_ERROR((void)b.kv.attachPrefix(seq, b.cache, a.hit),
+                      ErrorCode::InvalidArgument, text);
+  EXPECT_PAGODA_ERROR((void)b.cache.pin(a.hit), ErrorCode::InvalidArgument,
+                      text);
+  EXPECT_PAGODA_ERROR(b.cache.unpin(a.hit), ErrorCode::InvalidArgument, text);
+  EXPECT_PAGODA_ERROR(b.cache.touch(a.hit), ErrorCode::InvalidArgument, text);
+  EXPECT_PAGODA_ERROR(b.cache.setPriority(a.hit, 1), ErrorCode::InvalidArgument,
+                      text);
+  EXPECT_EQ(b.kv.length(seq), 0);
+  // A hit of nothing fits everywhere.
+  EXPECT_TRUE(b.kv.attachPrefix(seq, b.cache, PrefixHit{}));
+}
+
+TEST(PrefixCache, RefusedStoresLeaveNoTrace) {
+  BlockManager blocks(8, 2);
+  PrefixCacheOptions options;
+  options.blockSize = 4;
+  PrefixCache cache(blocks, options);
+  PagedKVOptions kvOptions;
+  kvOptions.blockSize = 4;
+  PagedKV kv(blocks, kvOptions);
+  SeqId seq = kv.add();
+  ASSERT_TRUE(kv.append(seq, 8));
+  int32_t last = kv.table(seq)[1];
+  blocks.share(last); // the cache would be a third owner
+  EXPECT_PAGODA_ERROR(kv.storePrefix(seq, cache, tokens(0, 8)),
+                      ErrorCode::RefOverflow, "cannot share");
+  EXPECT_EQ(cache.numStored(), 1);
+  EXPECT_EQ(cache.checkInvariants(), "");
+  blocks.release(last);
+  kv.storePrefix(seq, cache, tokens(0, 8));
+  EXPECT_EQ(cache.numStored(), 2);
+  // A salt at a position that does not exist must not be left out silently.
+  SeqId other = kv.add();
+  ASSERT_TRUE(kv.append(other, 4));
+  std::vector<ExtraKey> keys = {{KeySalt, "tenant", -1}};
+  EXPECT_PAGODA_ERROR(kv.storePrefix(other, cache, tokens(50, 4), keys),
+                      ErrorCode::InvalidArgument, "expected 0 or more, got -1");
+  EXPECT_EQ(cache.numStored(), 2);
+}
+
+TEST(PrefixCache, OptionsAreChecked) {
+  BlockManager blocks(8);
+  auto make = [&](auto change) {
+    PrefixCacheOptions options;
+    change(options);
+    PrefixCache cache(blocks, options);
+  };
+  EXPECT_PAGODA_ERROR(make([](auto &o) { o.blockSize = 0; }),
+                      ErrorCode::InvalidArgument, "block_size");
+  EXPECT_PAGODA_ERROR(make([](auto &o) { o.groups.clear(); }),
+                      ErrorCode::InvalidArgument, "groups");
+  EXPECT_PAGODA_ERROR(make([](auto &o) { o.groups[0].window = -1; }),
+                      ErrorCode::InvalidArgument, "window: expected 0 or more");
+  EXPECT_PAGODA_ERROR(make([](auto &o) { o.groups[0].sinkTokens = -2; }),
+                      ErrorCode::InvalidArgument, "sink_tokens");
+  EXPECT_PAGODA_ERROR(make([](auto &o) { o.eventCapacity = INT32_MAX; }),
+                      ErrorCode::InvalidArgument, "event_capacity");
+  // The largest values count blocks without overflow.
+  TableGroup all{INT32_MAX, INT32_MAX};
+  EXPECT_EQ(all.sinkBlocks(16), 1 << 27);
+  EXPECT_EQ(all.firstVisible(INT32_MAX, 1), INT32_MAX);
+}

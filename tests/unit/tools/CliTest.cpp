@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CliTesting.h"
 #include "tools/pagoda/Safetensors.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -18,39 +19,12 @@
 #include "gtest/gtest.h"
 
 #include <cmath>
-#include <cstdio>
-#include <sys/wait.h>
 
 using namespace llvm;
 using namespace pagoda;
+using namespace pagoda::test;
 
 namespace {
-
-struct Outcome {
-  int code;
-  std::string out; ///< standard output and standard error
-};
-
-Outcome pagodaTool(const std::string &arguments, bool withErrors = true) {
-  std::string command = std::string(PAGODA_TOOL) + " " + arguments +
-                        (withErrors ? " 2>&1" : " 2>/dev/null");
-  FILE *pipe = popen(command.c_str(), "r");
-  Outcome outcome{-1, ""};
-  char buffer[4096];
-  while (size_t n = fread(buffer, 1, sizeof(buffer), pipe))
-    outcome.out.append(buffer, n);
-  int status = pclose(pipe);
-  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128;
-  return outcome;
-}
-
-void expectError(const std::string &arguments, const std::string &message) {
-  Outcome outcome = pagodaTool(arguments);
-  EXPECT_NE(outcome.code, 0) << arguments;
-  EXPECT_NE(outcome.code, 128) << arguments << ": crashed\n" << outcome.out;
-  EXPECT_TRUE(StringRef(outcome.out).contains(message))
-      << arguments << "\n  expected: " << message << "\n  got: " << outcome.out;
-}
 
 /// A directory that goes away with the object.
 struct Directory {
