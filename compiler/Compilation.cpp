@@ -100,6 +100,10 @@ Error Compilation::build() {
     if (!options.mods.empty())
       if (Error error = collect(parse))
         return error;
+    if (mods) {
+      hash = mods->hash;
+      auxTensors = mods->aux;
+    }
     for (const AttentionSpec &spec : specs) {
       std::string name = options.name + suffix.str();
       if (specs.size() > 1 && !spec.name.empty())

@@ -66,6 +66,9 @@ public:
   }
   std::vector<KernelSummary> summaries();
   std::string text();
+  /// Of the user's functions, once built.
+  uint64_t modsHash() const { return hash; }
+  const std::vector<AuxTensor> &aux() const { return auxTensors; }
 
 private:
   static std::unique_ptr<mlir::MLIRContext> createContext() {
@@ -84,6 +87,8 @@ private:
   const Machine &machine;
   const llvm::StringRef suffix;
   PhaseTimings &timings;
+  uint64_t hash = 0;
+  std::vector<AuxTensor> auxTensors;
   std::vector<std::string> names; ///< of the specs' functions
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> module;

@@ -164,8 +164,11 @@ Artifact Library::describe() {
   artifact.target = options->machine.name;
   for (const Machine &machine : options->variants)
     artifact.target += "," + machine.name;
-  for (auto &compilation : compilations)
+  for (auto &compilation : compilations) {
     append_range(artifact.kernels, compilation->summaries());
+    artifact.modsHash = compilation->modsHash();
+    artifact.aux = compilation->aux();
+  }
   artifact.timings = *timings;
   return artifact;
 }

@@ -17,6 +17,7 @@
 #define PAGODA_COMPILER_DRIVER_H
 
 #include "compiler/import/AttentionSpec.h"
+#include "compiler/import/AuxTensor.h"
 #include "compiler/tiling/Machine.h"
 #include "compiler/tiling/SramFit.h"
 #include "runtime/include/pagoda/kernel_abi.h"
@@ -80,6 +81,8 @@ struct Artifact {
   std::string object; ///< ELF relocatable, for CPU targets
   std::string ptx;    ///< for NVIDIA targets
   std::vector<KernelSummary> kernels;
+  uint64_t modsHash = 0;      ///< of the user's functions; 0: none
+  std::vector<AuxTensor> aux; ///< that they read
   PhaseTimings timings;
 };
 

@@ -7,6 +7,8 @@
 
 #include "compiler/emit/Emit.h"
 
+#include "llvm/ADT/StringExtras.h"
+
 using namespace llvm;
 using namespace pagoda;
 
@@ -48,6 +50,7 @@ static json::Object specJson(const AttentionSpec &spec) {
       {"kv_dtype", nameOf(spec.kvType)},
       {"causal", spec.causal},
       {"sinks", spec.sinks},
+      {"prefix_lm", spec.prefixLm},
       {"arguments", arguments(spec)},
   };
 }
@@ -122,6 +125,15 @@ json::Value pagoda::manifest(const Artifact &artifact,
                       {"specs", std::move(specs)},
                       {"kernels", std::move(kernels)},
                       {"notes", json::Array(provenance.notes)}};
+  if (artifact.modsHash) {
+    json::Array aux;
+    for (const AuxTensor &tensor : artifact.aux)
+      aux.push_back(json::Object{{"name", tensor.name},
+                                 {"dtype", tensor.isFloat ? "f32" : "i32"},
+                                 {"rank", tensor.rank}});
+    result["mods"] = json::Object{{"hash", utohexstr(artifact.modsHash)},
+                                  {"aux", std::move(aux)}};
+  }
   if (provenance.model)
     result["model"] = provenance.model->toJson();
   return result;

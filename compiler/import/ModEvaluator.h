@@ -14,6 +14,7 @@
 #ifndef PAGODA_COMPILER_IMPORT_MODEVALUATOR_H
 #define PAGODA_COMPILER_IMPORT_MODEVALUATOR_H
 
+#include "compiler/import/AuxTensor.h"
 #include "runtime/include/pagoda/kernel_abi.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/Error.h"
@@ -23,8 +24,6 @@
 #include <vector>
 
 namespace pagoda {
-
-struct AuxTensor;
 
 class ModEvaluator {
 public:

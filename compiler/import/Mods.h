@@ -22,6 +22,8 @@
 #ifndef PAGODA_COMPILER_IMPORT_MODS_H
 #define PAGODA_COMPILER_IMPORT_MODS_H
 
+#include "compiler/import/AuxTensor.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -32,15 +34,6 @@
 #include <vector>
 
 namespace pagoda {
-
-/// An auxiliary tensor that mods read: entry i of pagoda_attention_args.aux.
-struct AuxTensor {
-  std::string name;
-  bool isFloat = true; ///< f32, else i32
-  int64_t rank = 1;    ///< 1 to 4
-
-  bool operator==(const AuxTensor &) const = default;
-};
 
 struct Mods {
   mlir::OwningOpRef<mlir::ModuleOp> module;

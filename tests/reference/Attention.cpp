@@ -111,7 +111,8 @@ void attendRow(const Problem &problem, int64_t seq, int64_t token, int64_t head,
   std::vector<double> scores;
   double largest = -Infinity;
   for (int64_t kvPos = 0; kvPos < sequence.kvLen; ++kvPos) {
-    if (!sees(problem, seq, qPos, kvPos))
+    if (!sees(problem, seq, qPos, kvPos) ||
+        (problem.maskMod && !problem.maskMod(seq, head, qPos, kvPos)))
       continue;
     keys.read(kvPos, kvHead, shape.headDim, k.data());
     double dot = 0, absDot = 0;
@@ -121,6 +122,12 @@ void attendRow(const Problem &problem, int64_t seq, int64_t token, int64_t head,
     }
     double score = args.scale * dot;
     double size = args.scale * absDot;
+    if (problem.scoreMod) {
+      double plain = score;
+      score = problem.scoreMod(plain, seq, head, qPos, kvPos);
+      if (std::isfinite(score))
+        size += std::fabs(score - plain);
+    }
     if (shape.has(PAGODA_FEATURE_SOFTCAP))
       score = args.softcap * std::tanh(score / args.softcap);
     if (shape.has(PAGODA_FEATURE_ALIBI)) {

@@ -19,6 +19,7 @@
 #include "runtime/include/pagoda/kernel_abi.h"
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace pagoda::reference {
@@ -58,6 +59,10 @@ struct Problem {
   Shape shape;
   const pagoda_attention_args *args = nullptr;
   std::vector<Sequence> sequences; ///< index = row_seq, index of prefix_lens
+  /// A user's functions: (seq, head, q_pos, kv_pos) -> whether the key counts,
+  /// (score, seq, head, q_pos, kv_pos) -> the score to use. Empty: none.
+  std::function<bool(int64_t, int64_t, int64_t, int64_t)> maskMod;
+  std::function<double(double, int64_t, int64_t, int64_t, int64_t)> scoreMod;
 };
 
 /// The result of one (token, head) row, with what an error bound needs.
@@ -84,7 +89,7 @@ bool sees(const Problem &problem, int64_t seq, int64_t qPos, int64_t kvPos);
 
 /// Attention of new token `token` (0 .. qLen - 1) of sequence `seq`, query head
 /// `head`. The score of key j is
-///   s_j = scale * q.k_j;  s_j = cap * tanh(s_j / cap) with a soft cap;
+///   s_j = scale * q.k_j;  then a user's scoreMod;  s_j = cap * tanh(s_j / cap) with a soft cap;
 ///   s_j += slope[head] * (kvPos - qPos) with ALiBi;
 /// p = softmax(s) over visible keys and the head's sink, which has no value.
 /// Only visible keys are read. Reuses the vectors of `row`.

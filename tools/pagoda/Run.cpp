@@ -72,6 +72,10 @@ RunOpt<std::string> inputOpt("input",
                              cl::value_desc("file.safetensors"));
 RunOpt<std::string> outputOpt("output", "Where to write o and lse",
                               cl::value_desc("file.safetensors"));
+RunOpt<std::string> auxOpt("aux",
+                           "Tensors that --mods reads, by name (default: the "
+                           "file of --input)",
+                           cl::value_desc("file.safetensors"));
 RunOpt<bool> jsonOpt("json", "Report as JSON");
 RunOpt<bool> verboseOpt("v", "Print schedules and the compiler's phases");
 
@@ -144,8 +148,10 @@ llvm::Error checkInput(const Specification &specification,
   const AttentionSpec &spec = specification.specs.front();
   if (spec.qType != DType::F32 || spec.kvType != DType::F32)
     return createStringError("--dtype: expected f32 with --input");
-  if (spec.sinks)
-    return createStringError("--input: sinks are not read from files yet");
+  if (spec.sinks || spec.prefixLm)
+    return createStringError(
+        "--input: " + Twine(spec.sinks ? "sinks" : "prefix lengths") +
+        " are not read from files yet");
   return checkAgainst(spec, input.shape);
 }
 
@@ -356,6 +362,18 @@ llvm::Error run() {
     if (llvm::Error error = checkInput(*specification, *input))
       return error;
 
+  std::unique_ptr<ModInputs> mods;
+  if (const CompileOptions &compile = specification->compile;
+      !compile.mods.empty()) {
+    Expected<std::unique_ptr<ModInputs>> read = ModInputs::read(
+        compile.mods, compile.modsFile, auxOpt.empty() ? inputOpt : auxOpt);
+    if (!read)
+      return read.takeError();
+    mods = std::move(*read);
+  } else if (!auxOpt.empty()) {
+    return createStringError("--aux: expected --mods beside it");
+  }
+
   Report report;
   auto start = std::chrono::steady_clock::now();
   Expected<std::unique_ptr<JitLibrary>> code =
@@ -374,10 +392,16 @@ llvm::Error run() {
     KindReport kind;
     kind.spec = specification->specs[i];
     kind.modelLayers = specification->layers[i];
-    KernelSet kernels = library.select(kernelSpecOf(kind.spec));
+    KernelSpec wanted = kernelSpecOf(kind.spec);
+    if (mods) {
+      wanted.features |= PAGODA_FEATURE_CUSTOM;
+      wanted.modsHash = mods->hash();
+    }
+    KernelSet kernels = library.select(wanted);
     if (input) {
-      TensorResult result = runTensors(kind.spec, kernels, *input,
-                                       report.threads, seedOpt, verifyOpt);
+      TensorResult result =
+          runTensors(kind.spec, kernels, *input, report.threads, seedOpt,
+                     verifyOpt, mods.get());
       if (!outputOpt.empty())
         if (llvm::Error error = writeTensors(outputOpt, result, kind.spec))
           return error;
@@ -393,6 +417,7 @@ llvm::Error run() {
       options.seed = seedOpt;
       options.threads = report.threads;
       options.verify = verifyOpt;
+      options.mods = mods.get();
       kind.result = runSynthetic(kind.spec, kernels, options);
     }
     report.kinds.push_back(std::move(kind));

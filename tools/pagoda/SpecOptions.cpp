@@ -18,6 +18,7 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 #include <cmath>
 
@@ -32,8 +33,7 @@ template <typename T> struct Opt : cl::opt<T> {
   explicit Opt(StringRef name, const char *help, const Mods &...mods)
       : cl::opt<T>(name, cl::desc(help), cl::sub(genCommand()),
                    cl::sub(explainCommand()), cl::sub(planCommand()),
-                   cl::sub(runCommand()),
-                   cl::cat(optionCategory()), mods...) {}
+                   cl::sub(runCommand()), cl::cat(optionCategory()), mods...) {}
   bool given() const { return this->getNumOccurrences() > 0; }
 };
 
@@ -72,6 +72,9 @@ Opt<int64_t> chunkOpt("attention-chunk",
 Opt<double> softcapOpt("softcap", "Soft cap c of scores: c * tanh(score / c)",
                        cl::value_desc("c"));
 Opt<bool> sinksOpt("sinks", "One sink logit per query head");
+Opt<bool> prefixLmOpt("prefix-lm",
+                      "The first keys of a sequence, as many as prefix_lens "
+                      "says, are seen by all its queries");
 Opt<double> scaleOpt("scale",
                      "Softmax scale (default: 1/sqrt(head-dim), or the "
                      "model's)",
@@ -91,6 +94,13 @@ cl::opt<std::string> nameOpt("name",
                              cl::init("attention"), cl::sub(genCommand()),
                              cl::sub(explainCommand()),
                              cl::cat(optionCategory()));
+cl::opt<std::string> modsOpt(
+    "mods",
+    cl::desc("Mask and score functions: kv_range, mask_mod, score_mod (see "
+             "README)"),
+    cl::value_desc("file.mlir"), cl::sub(genCommand()),
+    cl::sub(explainCommand()), cl::sub(runCommand()),
+    cl::cat(optionCategory()));
 cl::list<std::string> scheduleOpt(
     "schedule",
     cl::desc("Overrides of the schedule, for example kv_tile=64, or "
@@ -158,6 +168,10 @@ Expected<AttentionSpec> specFromOptions(const KnownShape &known) {
   if (softcapOpt.given())
     spec.softcap = softcapOpt;
   spec.sinks = sinksOpt;
+  spec.prefixLm = prefixLmOpt;
+  if (noCausalOpt && (spec.window || spec.chunk || spec.prefixLm))
+    return createStringError("--no-causal: expected a causal mask with "
+                             "--window, --attention-chunk and --prefix-lm");
   return spec;
 }
 
@@ -165,7 +179,7 @@ Expected<AttentionSpec> specFromOptions(const KnownShape &known) {
 llvm::Error refuseWithConfig() {
   const cl::Option *const options[] = {&headsOpt,    &kvHeadsOpt, &headDimOpt,
                                        &vHeadDimOpt, &windowOpt,  &chunkOpt,
-                                       &softcapOpt,  &sinksOpt};
+                                       &softcapOpt,  &sinksOpt,   &prefixLmOpt};
   for (const cl::Option *option : options)
     if (option->getNumOccurrences())
       return createStringError("--" + option->ArgStr +
@@ -354,6 +368,16 @@ Expected<Specification> readSpecification(const KnownShape &known) {
   if (result.model)
     addModelNotes(result);
   result.compile.name = nameOpt;
+  if (!modsOpt.empty()) {
+    auto text = MemoryBuffer::getFile(modsOpt, /*IsText=*/true);
+    if (!text)
+      return createStringError("--mods " + modsOpt + ": " +
+                               text.getError().message());
+    result.compile.mods = (*text)->getBuffer().str();
+    result.compile.modsFile = modsOpt;
+    if (result.compile.mods.empty())
+      return createStringError("--mods " + modsOpt + ": the file is empty");
+  }
   result.compile.schedule.assign(scheduleOpt.begin(), scheduleOpt.end());
   return result;
 }
@@ -423,6 +447,8 @@ std::string describe(const AttentionSpec &spec) {
     os << ", softcap " << format("%g", *spec.softcap);
   if (spec.sinks)
     os << ", sinks";
+  if (spec.prefixLm)
+    os << ", prefix-LM";
   if (!spec.alibiSlopes.empty())
     os << ", alibi";
   return text;
@@ -440,6 +466,7 @@ json::Object toJson(const AttentionSpec &spec) {
       {"scale", spec.scale},
       {"causal", spec.causal},
       {"sinks", spec.sinks},
+      {"prefix_lm", spec.prefixLm},
       {"alibi", !spec.alibiSlopes.empty()},
       {"description", describe(spec)},
   };

@@ -106,7 +106,7 @@ Expected<TensorCase> TensorCase::read(StringRef path) {
 
 TensorResult runTensors(const AttentionSpec &spec, const KernelSet &kernels,
                         const TensorCase &input, int threads, uint64_t seed,
-                        bool verify) {
+                        bool verify, const ModInputs *mods) {
   int64_t count = int64_t(input.qStarts.size()) - 1;
   int64_t rows = input.qStarts.back();
   EngineOptions options;
@@ -166,6 +166,8 @@ TensorResult runTensors(const AttentionSpec &spec, const KernelSet &kernels,
   args.lse = result.lse.data();
   args.lse_head_stride = 1;
   args.lse_token_stride = spec.qHeads;
+  if (mods)
+    mods->attach(args);
   phase.planSeconds = engine.plan(ids, qLens);
   phase.runSeconds = engine.run(0, args);
   result.phases.push_back(phase);
@@ -175,7 +177,7 @@ TensorResult runTensors(const AttentionSpec &spec, const KernelSet &kernels,
   result.verified = verify;
   if (verify)
     result.merge(verifyStep(spec, args, input.k.data(), input.v.data(), flat,
-                            engine.threads()),
+                            engine.threads(), mods),
                  "the step");
   return result;
 }

@@ -222,6 +222,11 @@ void Synthetic::step(const std::vector<Turn> &turns, Phase &phase) {
   args.lse_head_stride = 1;
   args.lse_token_stride = spec.qHeads;
   args.sinks = sinks.data();
+  // Half of the prompt is a prefix that is seen from both sides.
+  std::vector<int32_t> prefixes(ids.size(), int32_t(options.promptLen / 2));
+  args.prefix_lens = prefixes.data();
+  if (options.mods)
+    options.mods->attach(args);
 
   ++phase.steps;
   phase.tokens += rows;
@@ -240,7 +245,7 @@ void Synthetic::step(const std::vector<Turn> &turns, Phase &phase) {
         elementBytes(int32_t(spec.kvType));
     result.merge(verifyStep(spec, args, flatK.data() + plane * spec.headDim,
                             flatV.data() + plane * spec.vHeadDim, flat,
-                            engine.threads()),
+                            engine.threads(), options.mods),
                  "step " + std::to_string(stepIndex) + " (" + phase.name +
                      "), layer " + std::to_string(layer));
   }
@@ -343,7 +348,8 @@ void RunResult::merge(const reference::Comparison &other,
 reference::Comparison
 verifyStep(const AttentionSpec &spec, pagoda_attention_args tensors,
            const void *k, const void *v,
-           const std::vector<ContiguousSequence> &sequences, int threads) {
+           const std::vector<ContiguousSequence> &sequences, int threads,
+           const ModInputs *mods) {
   reference::Problem problem;
   problem.shape = {spec.qHeads,
                    spec.kvHeads,
@@ -379,6 +385,8 @@ verifyStep(const AttentionSpec &spec, pagoda_attention_args tensors,
   tensors.block_table = table.data();
   tensors.block_table_stride = widest;
   problem.args = &tensors;
+  if (mods)
+    mods->attach(problem);
   return reference::compare(problem, threads);
 }
 

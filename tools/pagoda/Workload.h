@@ -17,6 +17,7 @@
 
 #include "tests/reference/Compare.h"
 #include "tools/pagoda/Engine.h"
+#include "tools/pagoda/ModInputs.h"
 #include "tools/pagoda/Safetensors.h"
 #include "tools/pagoda/SpecOptions.h"
 
@@ -68,6 +69,7 @@ struct SyntheticOptions {
   uint64_t seed = 1;
   int threads = 1;
   bool verify = false;
+  const ModInputs *mods = nullptr; ///< null: none
 };
 
 /// Computes the prefix once, forks it for each sequence, prefills the rest of
@@ -96,7 +98,7 @@ struct TensorResult : RunResult {
 /// One step over all sequences of `input`, paged into shuffled blocks.
 TensorResult runTensors(const AttentionSpec &spec, const KernelSet &kernels,
                         const TensorCase &input, int threads, uint64_t seed,
-                        bool verify);
+                        bool verify, const ModInputs *mods = nullptr);
 
 /// Writes o and lse.
 llvm::Error writeTensors(llvm::StringRef path, const TensorResult &result,
@@ -114,7 +116,8 @@ struct ContiguousSequence {
 reference::Comparison
 verifyStep(const AttentionSpec &spec, pagoda_attention_args tensors,
            const void *k, const void *v,
-           const std::vector<ContiguousSequence> &sequences, int threads);
+           const std::vector<ContiguousSequence> &sequences, int threads,
+           const ModInputs *mods = nullptr);
 
 } // namespace pagoda
 
