@@ -150,6 +150,7 @@ std::string kernelKey(const Case &c) {
   describeSpec(os, c.spec);
   for (const std::string &entry : c.schedule)
     os << ", " << entry;
+  os << c.mods;
   return os.str();
 }
 

@@ -62,6 +62,9 @@ struct Case {
   int threads = 1;
   /// Overrides of the compiler's schedule, "key=value".
   std::vector<std::string> schedule;
+  /// Mask and score functions; what they mean is the test's to say, in the
+  /// data's problem. Empty: none.
+  std::string mods;
 };
 
 /// "14/2 heads, 64/64 dims, block 16 hnd, f32, causal, {3:5 1:17}, ...".

@@ -57,6 +57,7 @@ llvm::Expected<KernelSet> CpuBackend::kernels(const Case &c) {
   options.schedule = schedule;
   options.schedule.insert(options.schedule.end(), c.schedule.begin(),
                           c.schedule.end());
+  options.mods = c.mods;
   llvm::Expected<std::unique_ptr<JitLibrary>> code =
       JitLibrary::compile({c.spec}, options);
   if (!code)
@@ -66,8 +67,13 @@ llvm::Expected<KernelSet> CpuBackend::kernels(const Case &c) {
   Entry &entry = libraries[key];
   entry.code = std::move(*code);
   try {
-    entry.kernels =
-        KernelLibrary::wrap(entry.code->info()).select(kernelSpecOf(c.spec));
+    KernelSpec wanted = kernelSpecOf(c.spec);
+    if (!c.mods.empty()) {
+      const pagoda_library_info *info = entry.code->info();
+      wanted.features |= PAGODA_FEATURE_CUSTOM;
+      wanted.modsHash = info->kernels[0].mods_hash;
+    }
+    entry.kernels = KernelLibrary::wrap(entry.code->info()).select(wanted);
   } catch (const std::exception &error) {
     libraries.erase(key);
     return llvm::createStringError(error.what());
