@@ -64,13 +64,20 @@ void heading(raw_ostream &os, const Twine &text) { os << "  " << text << '\n'; }
 /// The fields that the target reads, as --schedule takes them.
 void printSchedule(raw_ostream &os, const Schedule &schedule, bool nvidia) {
   std::string text = schedule.str(), kept;
+  size_t lineAt = 0;
   for (StringRef field : split(text, ',')) {
     StringRef key = field.split('=').first;
     bool ofGpu = key == "stages" || key == "warps";
-    bool ofCpu =
-        key == "lanes" || key == "prefetch" || key.starts_with("block");
-    if (nvidia ? !ofCpu : !ofGpu)
-      kept += (kept.empty() ? "" : ",") + field.str();
+    bool ofCpu = key == "lanes" || key == "prefetch" || key == "pack" ||
+                 key.starts_with("block");
+    if (nvidia ? ofCpu : ofGpu)
+      continue;
+    kept += kept.empty() ? "" : ",";
+    if (kept.size() - lineAt + field.size() > width - 4) {
+      kept += "\n  ";
+      lineAt = kept.size();
+    }
+    kept += field.str();
   }
   os << "  " << kept << '\n';
 }
@@ -124,10 +131,18 @@ bool isLevel(const TileCandidate &tile, const Step &step) {
 /// What a schedule keeps at each level of memory, and whether it fits.
 void printLevels(raw_ostream &os, const TileCandidate &tile) {
   for (const LevelUse &use : tile.levels) {
-    std::string parts;
-    for (auto [name, amount] : use.parts)
-      parts += (parts.empty() ? "" : " + ") + name.str() + " " +
-               std::to_string(amount);
+    // As many parts to a line as fit a screen.
+    constexpr size_t screen = 92;
+    std::string parts, line;
+    for (auto [name, amount] : use.parts) {
+      std::string part = name.str() + " " + std::to_string(amount);
+      if (!line.empty() && line.size() + part.size() > screen) {
+        parts += StringRef(line).rtrim().str() + "\n      ";
+        line.clear();
+      }
+      line += (parts.empty() && line.empty() ? "" : "+ ") + part + " ";
+    }
+    parts += StringRef(line).rtrim();
     std::string verdict = use.fits() ? "fits"
                           : use.hard ? "does not fit"
                                      : "over, which costs";

@@ -84,6 +84,11 @@ private:
 
 LogicalResult KernelLowering::run() {
   ScheduleAttr schedule = c.schedule;
+  if (schedule.getOrder() < LoopOrder::q_outer &&
+      schedule.getLanes() != Lanes::queries)
+    return c.kernel.emitOpError()
+           << "loop order " << stringifyLoopOrder(schedule.getOrder())
+           << " needs lanes = queries";
   if (c.rows() < c.group)
     return c.kernel.emitOpError()
            << "schedule q_tile must hold the " << c.group

@@ -1,10 +1,10 @@
 // RUN: pagoda-opt %s -split-input-file -verify-diagnostics --pagoda-cpu-lower-tiles
 
-// expected-error @below {{'pagoda.kernel' op loop order naive is not supported on cpu yet, expected q_outer or split_kv}}
+// expected-error @below {{'pagoda.kernel' op loop order naive needs lanes = queries}}
 pagoda.kernel @naive(%a) attributes {role = #pagoda<role attention>,
     cache = !pagoda.kv_cache<heads = 8, k_dim = 128, v_dim = 128, block = 16, layout = hnd, elt = f32>,
     q_heads = 16 : i64, q_type = f32,
-    schedule = #pagoda.schedule<order = naive, lanes = queries, q_tile = 96, kv_tile = 64, heads = 1>,
+    schedule = #pagoda.schedule<order = naive, lanes = head_dim, q_tile = 96, kv_tile = 64, heads = 1>,
     target = #pagoda.target<kind = "cpu", name = "n", vector_bits = 256, registers = 16>} {
 }
 
