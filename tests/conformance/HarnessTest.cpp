@@ -28,8 +28,8 @@ public:
 
   std::string unsupported(const Case &c) const override {
     return c.spec.window || c.spec.chunk || c.spec.softcap || c.spec.sinks ||
-                   !c.spec.alibiSlopes.empty() || c.spec.qType != DType::F32 ||
-                   c.spec.kvType != DType::F32
+                   c.spec.prefixLm || !c.spec.alibiSlopes.empty() ||
+                   c.spec.qType != DType::F32 || c.spec.kvType != DType::F32
                ? "not needed here"
                : "";
   }

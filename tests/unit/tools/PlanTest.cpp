@@ -180,10 +180,6 @@ TEST(Plan, WindowedLayersLetGo) {
   plan = planned("--heads 1 --head-dim 8 --attention-chunk 32 --lengths 100 "
                  "--block-size 8");
   EXPECT_EQ(at(plan, "kinds.0.paged.blocks"), 5);
-  // Who sees the future lets go of nothing.
-  plan = planned("--heads 1 --head-dim 8 --window 32 --lengths 100 "
-                 "--block-size 8 --no-causal");
-  EXPECT_EQ(at(plan, "kinds.0.paged.blocks"), 13);
 }
 
 TEST(Plan, LatentCaches) {
