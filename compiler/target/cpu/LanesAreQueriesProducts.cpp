@@ -76,8 +76,6 @@ void LanesAreQueries::qk(QkOp op, const Panel &panel) {
       if (c.kvTile() % block)
         index = b.min(index, b.i64(c.kvTile() - 1));
       pointers.push_back(rowOf(rows.pointers, index, headOffset));
-      if (panel.valid)
-        continue;
       Value later = b.min(b.add(key, block + r), b.i64(c.kvTile() - 1));
       nextRows.push_back(rowOf(rows.pointers, later, headOffset));
     }
@@ -97,9 +95,8 @@ void LanesAreQueries::qk(QkOp op, const Panel &panel) {
       }
       return sums;
     };
-    // A cache line of f32 at a time, and of the next rows meanwhile. Masked
-    // tiles are few: they get by with less code.
-    const int64_t unroll = panel.valid ? 4 : lineBytes / 4;
+    // A cache line of f32 at a time, and of the next rows meanwhile.
+    constexpr int64_t unroll = lineBytes / 4;
     int64_t whole = kDim() / unroll * unroll;
     Values sums = splats(0, block * vectors());
     if (whole)
@@ -109,9 +106,9 @@ void LanesAreQueries::qk(QkOp op, const Panel &panel) {
                          for (int64_t ahead = 0; ahead < unroll; ++ahead) {
                            // The block's prefetches, spread over the line's
                            // steps.
-                           for (auto [r, row] : llvm::enumerate(nextRows))
-                             if (int64_t(r) * unroll / block == ahead)
-                               b.prefetch(b.at(row, b.mul(d, bytes)),
+                           for (int64_t r = 0; r < block; ++r)
+                             if (r * unroll / block == ahead)
+                               b.prefetch(b.at(nextRows[r], b.mul(d, bytes)),
                                           /*locality=*/3);
                            next = step(d, ahead, next);
                          }
