@@ -190,7 +190,8 @@ int widestVector() {
   return 128;
 }
 
-double fmaPeak(int threads, double seconds, Timer timer, int vectorBits) {
+double fmaPeak(int threads, double seconds, Timer timer, int vectorBits,
+               int samples) {
   if (vectorBits == 0)
     vectorBits = widestVector();
   FmaFn loop = fmaFor(vectorBits);
@@ -201,12 +202,11 @@ double fmaPeak(int threads, double seconds, Timer timer, int vectorBits) {
   int64_t rounds = 200000;
   double start = now(timer);
   fmaSink = loop(rounds, factors);
-  constexpr int Samples = 7;
   rounds = std::max<int64_t>(
-      int64_t(double(rounds) * seconds / Samples / (now(timer) - start)), 1000);
+      int64_t(double(rounds) * seconds / samples / (now(timer) - start)), 1000);
 
   std::vector<double> rates;
-  for (int sample = 0; sample < Samples; ++sample) {
+  for (int sample = 0; sample < samples; ++sample) {
     double elapsed = runTogether(threads, timer,
                                  [&](int) { fmaSink = loop(rounds, factors); });
     rates.push_back(flopsPerRound * double(rounds) * threads / elapsed / 1e9);
@@ -215,7 +215,7 @@ double fmaPeak(int threads, double seconds, Timer timer, int vectorBits) {
 }
 
 double readBandwidth(const void *data, size_t bytes, int threads,
-                     double seconds, Timer timer) {
+                     double seconds, Timer timer, size_t passes) {
   ReadFn loop = readFor(widestVector());
   const char *base = static_cast<const char *>(data);
   // Whole steps of the widest loop for each thread; the rest is not counted.
@@ -229,7 +229,7 @@ double readBandwidth(const void *data, size_t bytes, int threads,
       readSink = loop(base + thread * part, part);
     });
     rates.push_back(double(part * threads) / elapsed / 1e9);
-  } while (rates.size() < 3 || now(timer) - start < seconds);
+  } while (rates.size() < passes || now(timer) - start < seconds);
   return median(rates);
 }
 

@@ -35,18 +35,19 @@ double now(Timer timer);
 int widestVector();
 
 /// f32 FMA peak in GFLOP/s (an FMA counts as 2) of `threads` threads together:
-/// independent accumulators in registers, no memory. The median of several
+/// independent accumulators in registers, no memory. The median of `samples`
 /// rounds that take about `seconds` altogether. `vectorBits` is 128, 256 or
 /// 512, at most widestVector(); 0 measures the widest.
 double fmaPeak(int threads, double seconds, Timer timer = Timer::Wall,
-               int vectorBits = 0);
+               int vectorBits = 0, int samples = 7);
 
 /// Bandwidth in GB/s (10^9 bytes) of `threads` threads that read `bytes` bytes
 /// at `data` in order, a contiguous part each. The median over whole passes,
-/// at least three, that take about `seconds` altogether. Data much larger than
-/// the last-level cache measures memory.
+/// at least `passes`, that take about `seconds` altogether. Data much larger
+/// than the last-level cache measures memory.
 double readBandwidth(const void *data, size_t bytes, int threads,
-                     double seconds, Timer timer = Timer::Wall);
+                     double seconds, Timer timer = Timer::Wall,
+                     size_t passes = 3);
 
 } // namespace pagoda::limits
 
