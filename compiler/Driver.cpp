@@ -23,6 +23,7 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <chrono>
@@ -131,6 +132,11 @@ Error Compilation::build() {
       name += "_";
     names.push_back(name);
     buildAttention(*module, spec, name);
+    if (options.machine.kind != TargetKind::Cpu)
+      continue;
+    if (!hasNarrowCache(spec))
+      buildAppend(*module, spec, name + "_append");
+    buildCopy(*module, spec, name + "_copy");
   }
   return collect([&] { return succeeded(mlir::verify(*module)); });
 }
@@ -181,6 +187,14 @@ Expected<std::string> Compilation::emit(bool assembly) {
 
 /// Why the kernel has the tile it has: what select-tiles computed, once more.
 std::string Compilation::reasonFor(const AttentionSpec &spec, StringRef role) {
+  if (role == "append" && spec.rotaryDim)
+    return formatv("one token at a time, {0} rope on {1} of {2} dims",
+                   spec.ropeInterleaved ? "interleaved" : "neox",
+                   spec.rotaryDim, spec.headDim);
+  if (role == "append")
+    return "one token at a time, no rope";
+  if (role == "copy")
+    return "one block at a time";
   if (role != "prefill" && role != "decode")
     return "one query row at a time";
   Expected<TileCandidate> tile = selectTile(

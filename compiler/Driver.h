@@ -54,7 +54,7 @@ using PhaseTimings = std::vector<std::pair<std::string, double>>;
 struct KernelSummary {
   std::string name;     ///< unique in the library
   std::string spec;     ///< name of the AttentionSpec it belongs to
-  std::string role;     ///< "prefill", "decode", "merge"
+  std::string role;     ///< "prefill", "decode", "merge", "append", "copy"
   std::string schedule; ///< the schedule attribute, as text
   std::string reason;   ///< why this tile, one line
   int64_t qTile = 0;    ///< packed rows per item

@@ -42,6 +42,8 @@ static json::Value toJson(const AttentionSpec &spec) {
       {"dtype", nameOf(spec.qType)},
       {"kv_dtype", nameOf(spec.kvType)},
       {"causal", spec.causal},
+      {"rotary_dim", spec.rotaryDim},
+      {"rope_interleaved", spec.ropeInterleaved},
       {"sinks", spec.sinks},
       {"arguments", arguments(spec)},
   };
@@ -49,6 +51,20 @@ static json::Value toJson(const AttentionSpec &spec) {
 
 static json::Value toJson(const KernelSummary &kernel) {
   const pagoda_kernel_info &info = kernel.info;
+  if (info.role == PAGODA_ROLE_APPEND || info.role == PAGODA_ROLE_COPY) {
+    json::Object object{{"name", kernel.name},
+                        {"spec", kernel.spec},
+                        {"role", kernel.role},
+                        {"cpu_features", int64_t(info.cpu_features)},
+                        {"scratch_bytes", info.scratch_bytes}};
+    if (info.role == PAGODA_ROLE_COPY)
+      return object;
+    object["rope"] = !info.rotary_dim        ? "none"
+                     : info.rope_interleaved ? "interleaved"
+                                             : "neox";
+    object["rotary_dim"] = info.rotary_dim;
+    return object;
+  }
   return json::Object{
       {"name", kernel.name},
       {"spec", kernel.spec},

@@ -64,6 +64,12 @@ Opt<int64_t> chunkOpt("attention-chunk",
 Opt<double> softcapOpt("softcap", "Soft cap c of scores: c * tanh(score / c)",
                        cl::value_desc("c"));
 Opt<bool> sinksOpt("sinks", "One sink logit per query head");
+Opt<int64_t> rotaryDimOpt("rotary-dim",
+                          "Leading dims of a key that the append kernel "
+                          "rotates (default: none)",
+                          cl::value_desc("n"));
+Opt<bool> ropeInterleavedOpt("rope-interleaved",
+                             "Rotated dims pair up as neighbours, not halves");
 Opt<double> scaleOpt("scale",
                      "Softmax scale (default: 1/sqrt(head-dim), or the "
                      "model's)",
@@ -137,14 +143,23 @@ Expected<AttentionSpec> specFromOptions(const KnownShape &known) {
   if (softcapOpt.given())
     spec.softcap = softcapOpt;
   spec.sinks = sinksOpt;
+  if (rotaryDimOpt.given() &&
+      (rotaryDimOpt < 2 || rotaryDimOpt % 2 || rotaryDimOpt > spec.headDim))
+    return bad(rotaryDimOpt,
+               "an even number from 2 to the head dim " + Twine(spec.headDim));
+  if (ropeInterleavedOpt && !rotaryDimOpt.given())
+    return createStringError("--rope-interleaved: expected --rotary-dim "
+                             "beside it");
+  spec.rotaryDim = rotaryDimOpt;
+  spec.ropeInterleaved = ropeInterleavedOpt;
   return spec;
 }
 
 /// Where a config.json is given, it alone says what the model is.
 llvm::Error refuseWithConfig() {
-  const cl::Option *const options[] = {&headsOpt,    &kvHeadsOpt, &headDimOpt,
-                                       &vHeadDimOpt, &windowOpt,  &chunkOpt,
-                                       &softcapOpt,  &sinksOpt};
+  const cl::Option *const options[] = {
+      &headsOpt, &kvHeadsOpt, &headDimOpt, &vHeadDimOpt,  &windowOpt,
+      &chunkOpt, &softcapOpt, &sinksOpt,   &rotaryDimOpt, &ropeInterleavedOpt};
   for (const cl::Option *option : options)
     if (option->getNumOccurrences())
       return createStringError("--" + option->ArgStr +
@@ -163,17 +178,10 @@ llvm::Error readModel(Specification &result) {
     return createStringError(configOpt.getValue() +
                              ": no layer of this model keeps a KV cache");
   for (const AttentionSpec &spec : result.specs) {
-    // specs() lists kinds that differ in nothing but their name once; layers of
-    // such a kind belong to the spec with the same shape and features.
+    // specs() lists kinds that differ in nothing but their name once.
     int64_t layers = 0;
     for (const LayerKind &kind : model->kinds)
-      if (kind.hasKvCache && kind.spec.qHeads == spec.qHeads &&
-          kind.spec.kvHeads == spec.kvHeads &&
-          kind.spec.headDim == spec.headDim &&
-          kind.spec.vHeadDim == spec.vHeadDim &&
-          kind.spec.window == spec.window && kind.spec.chunk == spec.chunk &&
-          kind.spec.causal == spec.causal &&
-          kind.spec.softcap == spec.softcap && kind.spec.sinks == spec.sinks)
+      if (kind.hasKvCache && sameKernel(kind.spec, spec))
         layers += int64_t(kind.layers.size());
     result.layers.push_back(layers);
   }
