@@ -68,11 +68,7 @@ TEST_F(CacheKernels, A1_SlotBeyond2To31Elements) {
   constexpr int64_t Block = 131072, Elements = (Block + 1) << 14;
   GuardedBuffer k(Elements * sizeof(float)), v(Elements * sizeof(float));
   NewTokens tokens(spec, 1, 0);
-  pagoda_append_args args{};
-  args.k_new = tokens.k.data();
-  args.v_new = tokens.v.data();
-  args.k_token_stride = args.v_token_stride = 8 * 128;
-  args.k_head_stride = args.v_head_stride = 128;
+  pagoda_append_args args = tokens.args(CachePools(spec, 1, 0));
   args.k = {k.data(), 1 << 14, 16 * 128, 128};
   args.v = {v.data(), 1 << 14, 16 * 128, 128};
   int64_t slot = Block * 16 + 1;
