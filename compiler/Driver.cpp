@@ -131,7 +131,8 @@ Error Compilation::build() {
     while (is_contained(names, name))
       name += "_";
     names.push_back(name);
-    buildAttention(*module, spec, name);
+    if (!options.cacheOnly)
+      buildAttention(*module, spec, name);
     if (options.machine.kind != TargetKind::Cpu)
       continue;
     if (!hasNarrowCache(spec))

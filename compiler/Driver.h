@@ -45,6 +45,9 @@ struct CompileOptions {
   /// For an NVIDIA machine: host code for runtime/emulator instead of PTX. The
   /// entry of such a kernel is `void (*)(const void *args)`, one CUDA thread.
   bool emulate = false;
+  /// Only the kernels that write the cache, append and copy: for caches and
+  /// callers that have their attention from elsewhere.
+  bool cacheOnly = false;
 };
 
 /// Wall time of one phase, milliseconds.

@@ -7,8 +7,9 @@
 
 #include "tests/conformance/CacheFixture.h"
 
+#include "tests/reference/Element.h"
+
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <numbers>
 #include <random>
@@ -95,15 +96,21 @@ NewTokens::NewTokens(const AttentionSpec &spec, int64_t count, int64_t padding)
       positions(count, 0) {
   std::mt19937_64 random(7);
   std::normal_distribution<float> normal;
-  auto fill = [&](std::vector<float> &input, std::vector<double> &expected,
+  auto fill = [&](std::vector<uint8_t> &input, std::vector<double> &expected,
                   int64_t dim) {
-    int64_t rows = count * spec.kvHeads;
-    input.assign(rows * (dim + padding), NAN);
+    int64_t rows = count * spec.kvHeads, elements = rows * (dim + padding);
+    int32_t dtype = int32_t(spec.qType);
+    input.resize(elements * reference::elementBytes(dtype));
+    reference::fillNaN(input.data(), dtype, elements);
     expected.resize(rows * dim);
-    for (int64_t row = 0; row < rows; ++row)
-      for (int64_t d = 0; d < dim; ++d)
-        expected[row * dim + d] = input[row * (dim + padding) + d] =
-            normal(random);
+    for (double &value : expected)
+      value = normal(random);
+    for (int64_t row = 0; row < rows; ++row) {
+      double *values = expected.data() + row * dim;
+      int64_t at = row * (dim + padding);
+      reference::storeRow(input.data(), dtype, at, dim, values);
+      reference::loadRow(input.data(), dtype, at, dim, values);
+    }
   };
   fill(kInput, k, spec.headDim);
   fill(vInput, v, spec.vHeadDim);
@@ -129,9 +136,19 @@ pagoda_append_args NewTokens::args(const CachePools &pools) const {
 // Pools
 //===----------------------------------------------------------------------===//
 
-/// A quiet NaN that no other element near has.
-static uint32_t poison(int64_t index) {
-  return 0x7fc00000u | (uint32_t(index) * 2654435761u >> 10);
+/// The bits of a quiet NaN that few other elements near have.
+uint32_t CachePools::poison(int64_t index) const {
+  uint32_t hash = uint32_t(index) * 2654435761u;
+  if (spec.kvType == DType::F32)
+    return 0x7fc00000u | hash >> 10;
+  return spec.kvType == DType::F16 ? 0x7e00u | hash >> 23
+                                   : 0x7fc0u | hash >> 26;
+}
+
+uint32_t CachePools::bits(int part, int64_t index) const {
+  if (spec.kvType == DType::F32)
+    return pools[part]->as<uint32_t>()[index];
+  return pools[part]->as<uint16_t>()[index];
 }
 
 CachePools::CachePools(const AttentionSpec &spec, int64_t blocks,
@@ -146,10 +163,14 @@ CachePools::CachePools(const AttentionSpec &spec, int64_t blocks,
     view.block_stride =
         row * spec.kvHeads * spec.blockSize + (part ? 0 : padding);
     int64_t elements = blocks * view.block_stride;
-    pools[part] = std::make_unique<GuardedBuffer>(elements * sizeof(float));
+    pools[part] = std::make_unique<GuardedBuffer>(
+        elements * reference::elementBytes(int32_t(spec.kvType)));
     view.base = pools[part]->data();
     for (int64_t i = 0; i < elements; ++i)
-      pools[part]->as<uint32_t>()[i] = poison(i);
+      if (spec.kvType == DType::F32)
+        pools[part]->as<uint32_t>()[i] = poison(i);
+      else
+        pools[part]->as<uint16_t>()[i] = uint16_t(poison(i));
   }
 }
 
@@ -162,16 +183,26 @@ int64_t CachePools::offset(int part, int64_t block, int64_t head,
 
 void CachePools::expectUnchanged(int part,
                                  const std::vector<bool> &written) const {
-  const auto *bits = pools[part]->as<uint32_t>();
   for (size_t i = 0; i < written.size(); ++i)
     if (!written[i])
-      ASSERT_EQ(bits[i], poison(int64_t(i)))
+      ASSERT_EQ(bits(part, int64_t(i)), poison(int64_t(i)))
           << (part ? "v" : "k") << " element " << i << " was changed";
+}
+
+/// How far a cache element may be from `want`. Tables, one product and the sum
+/// are rounded to f32: three halves of an epsilon of the pair. Then the cache's
+/// type rounds what rotated or had another type. All else is exact.
+static double bound(const AttentionSpec &spec, double want, double scale) {
+  double f32 = 1.5 * std::numeric_limits<float>::epsilon() * scale;
+  if (spec.kvType == DType::F32 || (scale == 0 && spec.kvType == spec.qType))
+    return f32;
+  double subnormal = spec.kvType == DType::F16 ? std::ldexp(1.0, -25) : 0;
+  double half = reference::epsilon(int32_t(spec.kvType)) / 2;
+  return f32 + std::max(half * (std::abs(want) + f32), subnormal);
 }
 
 void CachePools::expectWritten(const NewTokens &tokens) const {
   for (int part : {0, 1}) {
-    const auto *values = pools[part]->as<float>();
     std::vector<bool> written(blocks * views[part].block_stride);
     for (int64_t t = 0; t < tokens.count; ++t) {
       int64_t slot = tokens.slots[t];
@@ -183,12 +214,11 @@ void CachePools::expectWritten(const NewTokens &tokens) const {
           int64_t at =
               offset(part, slot / spec.blockSize, h, slot % spec.blockSize) + d;
           written[at] = true;
-          // Tables, one product and the sum are rounded: three halves of an
-          // epsilon of the pair. What does not rotate is exact.
-          double bound = part ? 0
-                              : 1.5 * std::numeric_limits<float>::epsilon() *
-                                    tokens.kScale[from];
-          ASSERT_NEAR(values[at], (part ? tokens.v : tokens.k)[from], bound)
+          double got, want = (part ? tokens.v : tokens.k)[from];
+          reference::loadRow(pools[part]->data(), int32_t(spec.kvType), at, 1,
+                             &got);
+          ASSERT_NEAR(got, want,
+                      bound(spec, want, part ? 0 : tokens.kScale[from]))
               << (part ? "v" : "k") << " of token " << t << ", head " << h
               << ", dim " << d;
         }
@@ -200,7 +230,6 @@ void CachePools::expectWritten(const NewTokens &tokens) const {
 void CachePools::expectCopied(
     const std::vector<pagoda_block_copy> &copies) const {
   for (int part : {0, 1}) {
-    const auto *bits = pools[part]->as<uint32_t>();
     std::vector<bool> written(blocks * views[part].block_stride);
     for (const pagoda_block_copy &copy : copies) {
       if (copy.src < 0 || copy.dst < 0)
@@ -210,7 +239,7 @@ void CachePools::expectCopied(
           for (int64_t d = 0; d < dims[part]; ++d) {
             int64_t at = offset(part, copy.dst, h, s) + d;
             written[at] = true;
-            ASSERT_EQ(bits[at], poison(offset(part, copy.src, h, s) + d))
+            ASSERT_EQ(bits(part, at), poison(offset(part, copy.src, h, s) + d))
                 << (part ? "v" : "k") << " of block " << copy.dst << ", head "
                 << h << ", slot " << s << ", dim " << d;
           }
@@ -230,7 +259,9 @@ std::string describeCache(const AttentionSpec &spec) {
          std::to_string(spec.blockSize) +
          (spec.layout == KvLayout::NHD ? " nhd" : " hnd") + ", rotary dim " +
          std::to_string(spec.rotaryDim) +
-         (spec.ropeInterleaved ? " interleaved" : "");
+         (spec.ropeInterleaved ? " interleaved" : "") + ", " +
+         dtypeName(int32_t(spec.qType)) + " into " +
+         dtypeName(int32_t(spec.kvType));
 }
 
 AttentionSpec CacheTest::shape(int64_t heads, int64_t kDim, int64_t vDim,
@@ -252,14 +283,19 @@ std::map<std::string, CacheTest::Entry> &CacheTest::libraries() {
 const KernelSet &CacheTest::kernels(const AttentionSpec &spec) {
   Entry &entry = libraries()[describeCache(spec)];
   if (!entry.code) {
-    auto code = JitLibrary::compile({spec}, {});
+    CompileOptions options;
+    options.cacheOnly = true;
+    auto code = JitLibrary::compile({spec}, options);
     if (!code)
       throw Error(ErrorCode::InvalidArgument, llvm::toString(code.takeError()));
     entry.code = std::move(*code);
-    entry.set =
-        KernelLibrary::wrap(entry.code->info()).select(kernelSpecOf(spec));
-    if (!entry.set.append || !entry.set.copy)
-      throw Error(ErrorCode::Mismatch, "a library without append or copy");
+    KernelLibrary library = KernelLibrary::wrap(entry.code->info());
+    entry.set.append = library.find("attention_append");
+    entry.set.copy = library.find("attention_copy");
+    for (const pagoda_kernel_info *kernel : {entry.set.append, entry.set.copy})
+      if (!kernel || !mismatch(*kernel, kernelSpecOf(spec)).empty())
+        throw Error(ErrorCode::Mismatch, "a kernel is missing or of another "
+                                         "shape");
   }
   return entry.set;
 }

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// f32 pools of K and V with strides of their own, every element a NaN that
-// names its place; new tokens with what the cache should hold of them, in f64.
-// The rotation and its frequencies are written down here once more, as the
-// papers and transformers have them.
+// Pools of K and V with strides of their own, every element a NaN that names
+// its place; new tokens with what the cache should hold of them, in f64. The
+// rotation and its frequencies are written down here once more, as the papers
+// and transformers have them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +50,7 @@ struct NewTokens {
   std::vector<int32_t> positions;
 
 private:
-  std::vector<float> kInput, vInput;
+  std::vector<uint8_t> kInput, vInput;
 };
 
 class CachePools {
@@ -71,6 +71,8 @@ public:
   void expectCopied(const std::vector<pagoda_block_copy> &copies) const;
 
 private:
+  uint32_t bits(int part, int64_t index) const;
+  uint32_t poison(int64_t index) const;
   int64_t offset(int part, int64_t block, int64_t head, int64_t slot) const;
   void expectUnchanged(int part, const std::vector<bool> &written) const;
 
@@ -85,10 +87,9 @@ std::string describeCache(const AttentionSpec &spec);
 
 class CacheTest : public testing::Test {
 public:
-  /// One query head per KV head, as little attention code as there can be.
   static AttentionSpec shape(int64_t heads, int64_t kDim, int64_t vDim,
                              int64_t block);
-  /// The kernels of `spec`, compiled once.
+  /// The append and copy kernels of `spec`, compiled once.
   const KernelSet &kernels(const AttentionSpec &spec);
   CpuLauncher &launcher() { return cpu; }
 

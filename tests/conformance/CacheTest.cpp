@@ -88,7 +88,8 @@ TEST_F(CacheKernels, A1_SlotBeyond2To31Elements) {
   expectRow(7);
 }
 
-TEST_F(CacheKernels, ShapesLayoutsAndBlockSizes) {
+/// Append and copy for shapes of all sorts in one layout.
+void checkShapes(CacheTest &test, KvLayout layout) {
   struct {
     int64_t heads, kDim, vDim, rotary, block;
     bool interleaved;
@@ -99,26 +100,58 @@ TEST_F(CacheKernels, ShapesLayoutsAndBlockSizes) {
       {2, 256, 256, 256, 8, false}, {8, 64, 96, 64, 5, true},
   };
   std::vector<int32_t> positions = {0, 1023, 17, 1, 512};
-  for (const auto &s : shapes)
-    for (KvLayout layout : {KvLayout::NHD, KvLayout::HND}) {
-      AttentionSpec spec = shape(s.heads, s.kDim, s.vDim, s.block);
-      spec.layout = layout;
-      spec.rotaryDim = s.rotary;
-      spec.ropeInterleaved = s.interleaved;
+  for (const auto &s : shapes) {
+    AttentionSpec spec = CacheTest::shape(s.heads, s.kDim, s.vDim, s.block);
+    spec.layout = layout;
+    spec.rotaryDim = s.rotary;
+    spec.ropeInterleaved = s.interleaved;
+    SCOPED_TRACE(describeCache(spec));
+    RopeConfig rope;
+    rope.kind = s.rotary ? RopeKind::Default : RopeKind::None;
+    rope.rotaryDim = s.rotary;
+    rope.interleaved = s.interleaved;
+    appendEverywhere(test, spec, rope, 1024, positions);
+    // The same kernel without tables, for layers that do not rotate.
+    appendEverywhere(test, spec, RopeConfig(), 1024, positions);
+
+    CachePools pools(spec, /*blocks=*/7, /*padding=*/5);
+    std::vector<pagoda_block_copy> copies = {
+        {0, 3}, {6, 1}, {-1, 2}, {4, -1}, {0, 5}};
+    test.launcher().copy(*test.kernels(spec).copy, pools.copyArgs(copies),
+                         int64_t(copies.size()));
+    pools.expectCopied(copies);
+  }
+}
+
+TEST_F(CacheKernels, ShapesAndBlockSizesNhd) {
+  checkShapes(*this, KvLayout::NHD);
+}
+TEST_F(CacheKernels, ShapesAndBlockSizesHnd) {
+  checkShapes(*this, KvLayout::HND);
+}
+
+TEST_F(CacheKernels, ElementTypes) {
+  for (auto [from, to] : {std::pair(DType::F16, DType::F16),
+                          {DType::BF16, DType::BF16},
+                          {DType::F32, DType::BF16},
+                          {DType::F32, DType::F16},
+                          {DType::BF16, DType::F32}})
+    for (bool interleaved : {false, true}) {
+      AttentionSpec spec = shape(2, 71, 48, 3);
+      spec.qType = from;
+      spec.kvType = to;
+      spec.rotaryDim = 46;
+      spec.ropeInterleaved = interleaved;
       SCOPED_TRACE(describeCache(spec));
       RopeConfig rope;
-      rope.kind = s.rotary ? RopeKind::Default : RopeKind::None;
-      rope.rotaryDim = s.rotary;
-      rope.interleaved = s.interleaved;
-      appendEverywhere(*this, spec, rope, 1024, positions);
-      // The same kernel without tables, for layers that do not rotate.
-      appendEverywhere(*this, spec, RopeConfig(), 1024, positions);
-
-      CachePools pools(spec, /*blocks=*/7, /*padding=*/5);
-      std::vector<pagoda_block_copy> copies = {
-          {0, 3}, {6, 1}, {-1, 2}, {4, -1}, {0, 5}};
-      launcher().copy(*kernels(spec).copy, pools.copyArgs(copies),
-                      int64_t(copies.size()));
+      rope.kind = RopeKind::Default;
+      rope.rotaryDim = 46;
+      rope.interleaved = interleaved;
+      appendEverywhere(*this, spec, rope, 1024, {0, 1023, 17, 1, 512});
+      appendEverywhere(*this, spec, RopeConfig(), 1024, {0, 1023, 17, 1, 512});
+      CachePools pools(spec, /*blocks=*/3, /*padding=*/5);
+      std::vector<pagoda_block_copy> copies = {{0, 2}};
+      launcher().copy(*kernels(spec).copy, pools.copyArgs(copies), 1);
       pools.expectCopied(copies);
     }
 }
