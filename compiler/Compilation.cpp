@@ -19,6 +19,7 @@
 
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
@@ -83,9 +84,11 @@ Error Compilation::runTo(Phase last) {
 
 /// Specification -> attention IR.
 Error Compilation::build() {
+  // Kernels that write the cache convert without the instructions.
   for (const AttentionSpec &spec : specs)
-    if (Error error = checkTypes(machine, spec))
-      return error;
+    if (!options.cacheOnly)
+      if (Error error = checkTypes(machine, spec))
+        return error;
   return timed(timings, "build", [&] {
     module = mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get()));
     context->loadAllAvailableDialects();
@@ -114,7 +117,13 @@ Error Compilation::build() {
       while (is_contained(names, name))
         name += "_";
       names.push_back(name);
-      buildAttention(*module, spec, name, mods ? &*mods : nullptr);
+      if (!options.cacheOnly)
+        buildAttention(*module, spec, name, mods ? &*mods : nullptr);
+      if (machine.kind != TargetKind::Cpu)
+        continue;
+      if (!hasNarrowCache(spec))
+        buildAppend(*module, spec, name + "_append");
+      buildCopy(*module, spec, name + "_copy");
     }
     return collect([&] { return succeeded(mlir::verify(*module)); });
   });
@@ -147,6 +156,20 @@ Compilation::translate(LLVMContext &llvmContext, TargetMachine &target) {
 
 /// How the tile was chosen: what select-tiles computed, once more.
 void Compilation::explain(KernelSummary &summary, const AttentionSpec &spec) {
+  if (summary.role == "append") {
+    summary.reason =
+        spec.rotaryDim
+            ? formatv("one token at a time, {0} rope on {1} of {2} dims",
+                      spec.ropeInterleaved ? "interleaved" : "neox",
+                      spec.rotaryDim, spec.headDim)
+                  .str()
+            : "one token at a time, no rope";
+    return;
+  }
+  if (summary.role == "copy") {
+    summary.reason = "one block at a time";
+    return;
+  }
   if (summary.role != "prefill" && summary.role != "decode") {
     summary.reason = "one query row at a time";
     return;

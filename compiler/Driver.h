@@ -54,6 +54,9 @@ struct CompileOptions {
   /// For an NVIDIA machine: host code for runtime/emulator instead of PTX. The
   /// entry of such a kernel is `void (*)(const void *args)`, one CUDA thread.
   bool emulate = false;
+  /// Only the kernels that write the cache, append and copy: for caches and
+  /// callers that have their attention from elsewhere.
+  bool cacheOnly = false;
 };
 
 /// Wall time of one phase, milliseconds.
@@ -63,7 +66,7 @@ using PhaseTimings = std::vector<std::pair<std::string, double>>;
 struct KernelSummary {
   std::string name;     ///< unique in the library
   std::string spec;     ///< name of the AttentionSpec it belongs to
-  std::string role;     ///< "prefill", "decode", "merge"
+  std::string role;     ///< "prefill", "decode", "merge", "append", "copy"
   std::string target;   ///< name of the machine
   std::string schedule; ///< the schedule attribute, as text
   std::string reason;   ///< why this tile, one line

@@ -119,6 +119,24 @@ def CpuLowerTiles : Pass<"pagoda-cpu-lower-tiles", "::mlir::ModuleOp"> {
     "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect", "::mlir::LLVM::LLVMDialect"];
 }
 
+def CpuLowerCache : Pass<"pagoda-cpu-lower-cache", "::mlir::ModuleOp"> {
+  let summary = "append_kv and copy_blocks to vector, scf, arith and llvm on a CPU";
+  let description = [{
+    Each function that holds one `pagoda.append_kv` or `pagoda.copy_blocks` becomes an
+    `llvm.func` of type `pagoda_kernel_fn`: one index is one token, or one copy. There
+    is nothing to tile: rows are copied, or rotated, a few vectors at a time.
+
+    Before: `func.func @append(...) { pagoda.append_kv ... }`
+
+    After: `llvm.func @append(%args: !llvm.ptr, %begin: i64, %end: i64, %scratch: !llvm.ptr)`
+  }];
+  let options = [
+    Option<"machine", "machine", "std::string", "\"host\"", "machine name">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect", "::mlir::LLVM::LLVMDialect"];
+}
+
 def CpuExpandMath : Pass<"pagoda-cpu-expand-math"> {
   let summary = "Elementary functions to polynomials";
   let description = [{

@@ -35,7 +35,10 @@ void pagoda::registerDialects(DialectRegistry &registry) {
   registerNVVMDialectTranslation(registry);
 }
 
-static void buildCpuTarget(OpPassManager &passes) {
+static void buildCpuTarget(OpPassManager &passes, const Machine &machine) {
+  CpuLowerCacheOptions options;
+  options.machine = machine.name;
+  passes.addPass(createCpuLowerCache(options));
   passes.addPass(createCpuAssignLayouts());
   passes.addPass(createCpuLowerTiles());
   passes.addPass(createCpuExpandMath());
@@ -100,7 +103,7 @@ void pagoda::buildPhase(OpPassManager &passes, Phase phase,
     return;
   }
   case Phase::Target:
-    return nvidia ? buildNvidiaTarget(passes) : buildCpuTarget(passes);
+    return nvidia ? buildNvidiaTarget(passes) : buildCpuTarget(passes, machine);
   case Phase::Llvm:
     return nvidia ? buildNvidiaLlvm(passes) : buildCpuLlvm(passes);
   }

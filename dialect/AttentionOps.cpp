@@ -150,6 +150,17 @@ LogicalResult AppendKvOp::verify() {
         failed(ranked(*this, "cos", getCos(), 2)) ||
         failed(ranked(*this, "sin", getSin(), 2)))
       return failure();
+  if (getPositions()) {
+    auto cos = cast<RankedTensorType>(getCos().getType());
+    int64_t pairs = cos.getDimSize(1); // dynamic: negative
+    if (pairs < 1 || pairs > cache.getKDim() / 2)
+      return emitOpError() << "cos dimension 1 must be from 1 to "
+                           << cache.getKDim() / 2
+                           << " pairs of dims of a key, got " << pairs
+                           << " (S7)";
+    return expectDim(*this, "sin", cast<RankedTensorType>(getSin().getType()),
+                     1, pairs);
+  }
   return success();
 }
 

@@ -30,8 +30,10 @@ std::string pagoda::headerText(const Artifact &artifact, StringRef baseName) {
             "kernel and holds its\n * entry. The indices below name them. */\n"
          << "extern const pagoda_library_info pagoda_library;\n\n";
   for (auto [index, kernel] : enumerate(artifact.kernels)) {
-    stream << "/* " << kernel.role << ": " << kernel.info.q_heads
-           << " q heads, " << kernel.info.kv_heads << " kv heads, head dim "
+    stream << "/* " << kernel.role << ": ";
+    if (kernel.info.q_heads) // append and copy see none
+      stream << kernel.info.q_heads << " q heads, ";
+    stream << kernel.info.kv_heads << " kv heads, head dim "
            << kernel.info.head_dim << ", block " << kernel.info.block_size
            << "; " << kernel.target << " */\n"
            << formatv("#define PAGODA_KERNEL_{0} {1}\n",

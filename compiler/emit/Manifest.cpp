@@ -49,6 +49,8 @@ static json::Object specJson(const AttentionSpec &spec) {
       {"dtype", nameOf(spec.qType)},
       {"kv_dtype", nameOf(spec.kvType)},
       {"causal", spec.causal},
+      {"rotary_dim", spec.rotaryDim},
+      {"rope_interleaved", spec.ropeInterleaved},
       {"sinks", spec.sinks},
       {"prefix_lm", spec.prefixLm},
       {"arguments", arguments(spec)},
@@ -87,6 +89,21 @@ static json::Object choiceJson(const TileCandidate &tile) {
 
 static json::Object kernelJson(const KernelSummary &kernel) {
   const pagoda_kernel_info &info = kernel.info;
+  if (info.role == PAGODA_ROLE_APPEND || info.role == PAGODA_ROLE_COPY) {
+    json::Object object{{"name", kernel.name},
+                        {"spec", kernel.spec},
+                        {"role", kernel.role},
+                        {"target", kernel.target},
+                        {"cpu_features", int64_t(info.cpu_features)},
+                        {"scratch_bytes", info.scratch_bytes}};
+    if (info.role == PAGODA_ROLE_COPY)
+      return object;
+    object["rope"] = !info.rotary_dim        ? "none"
+                     : info.rope_interleaved ? "interleaved"
+                                             : "neox";
+    object["rotary_dim"] = info.rotary_dim;
+    return object;
+  }
   json::Object result{
       {"name", kernel.name},
       {"spec", kernel.spec},

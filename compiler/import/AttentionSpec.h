@@ -61,6 +61,10 @@ struct AttentionSpec {
   bool sinks = false;            ///< one learned logit per query head
   std::vector<float> alibiSlopes; ///< one per query head; empty: no ALiBi
 
+  // What append kernels do to keys; attention kernels do not depend on it.
+  int64_t rotaryDim = 0;        ///< first dims of a key that rotate; 0: none
+  bool ropeInterleaved = false; ///< pairs are (2i, 2i+1), else halves
+
   /// Query heads per KV head.
   int64_t group() const { return kvHeads ? qHeads / kvHeads : 0; }
 };

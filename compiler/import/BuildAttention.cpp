@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The last step of import: plain data becomes one function around one
-// pagoda.attention. What varies at run time (scale, window, soft cap, ...) is a
-// function argument; what the code is specialised for is in the types.
+// The last step of import: plain data becomes functions around one
+// pagoda.attention, append_kv or copy_blocks each. What varies at run time
+// (scale, window, soft cap, ...) is a function argument; what the code is
+// specialised for is in the types.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,6 +39,19 @@ static Type elementType(MLIRContext *context, DType type) {
     return IntegerType::get(context, 8);
   }
   llvm_unreachable("unknown data type");
+}
+
+bool pagoda::hasNarrowCache(const AttentionSpec &spec) {
+  DType kv = spec.kvType;
+  return kv == DType::F8E4M3 || kv == DType::F8E5M2 || kv == DType::I8;
+}
+
+static Type cacheType(MLIRContext *context, const AttentionSpec &spec) {
+  return KvCacheType::get(
+      context, spec.kvHeads, spec.headDim, spec.vHeadDim, spec.blockSize,
+      spec.layout == KvLayout::NHD ? CacheLayout::nhd : CacheLayout::hnd,
+      elementType(context, spec.kvType),
+      hasNarrowCache(spec) ? ScaleGranularity::tensor : ScaleGranularity::none);
 }
 
 /// Copies the body of `from` into `to`; `tensor(i)` stands for argument i of
@@ -74,13 +88,7 @@ void pagoda::buildAttention(ModuleOp module, const AttentionSpec &spec,
   Type table = RankedTensorType::get({dynamic, dynamic}, i32);
   Type lengths = RankedTensorType::get({dynamic}, i32);
   Type perHead = RankedTensorType::get({spec.qHeads}, f32);
-  DType kv = spec.kvType;
-  bool narrow = kv == DType::F8E4M3 || kv == DType::F8E5M2 || kv == DType::I8;
-  Type cache = KvCacheType::get(
-      context, spec.kvHeads, spec.headDim, spec.vHeadDim, spec.blockSize,
-      spec.layout == KvLayout::NHD ? CacheLayout::nhd : CacheLayout::hnd,
-      elementType(context, kv),
-      narrow ? ScaleGranularity::tensor : ScaleGranularity::none);
+  Type cache = cacheType(context, spec);
 
   // Optional arguments say which field of the kernel's argument struct they
   // are, so that regions may capture them.
@@ -142,4 +150,62 @@ void pagoda::buildAttention(ModuleOp module, const AttentionSpec &spec,
   move(mods->kvRange, attention.getKvRange());
   move(mods->maskMod, attention.getMaskMod());
   move(mods->scoreMod, attention.getScoreMod());
+}
+
+/// A function @name of `arguments` that returns nothing, around what `body`
+/// builds from them.
+static void
+buildFunction(ModuleOp module, StringRef name, ArrayRef<Type> arguments,
+              function_ref<void(ImplicitLocOpBuilder &, Block &)> body) {
+  MLIRContext *context = module.getContext();
+  ImplicitLocOpBuilder b(NameLoc::get(StringAttr::get(context, name)), context);
+  b.setInsertionPointToEnd(module.getBody());
+  auto function =
+      func::FuncOp::create(b, name, b.getFunctionType(arguments, {}));
+  Block *entry = function.addEntryBlock();
+  b.setInsertionPointToEnd(entry);
+  body(b, *entry);
+  func::ReturnOp::create(b);
+}
+
+void pagoda::buildAppend(ModuleOp module, const AttentionSpec &spec,
+                         StringRef name) {
+  MLIRContext *context = module.getContext();
+  constexpr int64_t dynamic = ShapedType::kDynamic;
+  auto rows = [&](int64_t dim) {
+    return RankedTensorType::get({dynamic, spec.kvHeads, dim},
+                                 elementType(context, spec.qType));
+  };
+  SmallVector<Type> arguments{
+      rows(spec.headDim), rows(spec.vHeadDim), cacheType(context, spec),
+      RankedTensorType::get({dynamic}, IntegerType::get(context, 64))};
+  if (spec.rotaryDim) {
+    Type table = RankedTensorType::get({dynamic, spec.rotaryDim / 2},
+                                       Float32Type::get(context));
+    arguments.push_back(
+        RankedTensorType::get({dynamic}, IntegerType::get(context, 32)));
+    arguments.append({table, table});
+  }
+  buildFunction(
+      module, name, arguments, [&](ImplicitLocOpBuilder &b, Block &entry) {
+        auto rope = [&](unsigned index) -> Value {
+          return spec.rotaryDim ? entry.getArgument(index) : Value();
+        };
+        AppendKvOp::create(b, entry.getArgument(0), entry.getArgument(1),
+                           entry.getArgument(2), entry.getArgument(3), rope(4),
+                           rope(5), rope(6),
+                           spec.rotaryDim != 0 && spec.ropeInterleaved);
+      });
+}
+
+void pagoda::buildCopy(ModuleOp module, const AttentionSpec &spec,
+                       StringRef name) {
+  MLIRContext *context = module.getContext();
+  Type pairs = RankedTensorType::get({ShapedType::kDynamic, 2},
+                                     IntegerType::get(context, 32));
+  buildFunction(module, name, {pairs, cacheType(context, spec)},
+                [](ImplicitLocOpBuilder &b, Block &entry) {
+                  CopyBlocksOp::create(b, entry.getArgument(0),
+                                       entry.getArgument(1));
+                });
 }

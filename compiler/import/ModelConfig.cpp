@@ -292,6 +292,16 @@ void applyUnrotatedLayers(ImportContext &c) {
   sort(c.model.noRopeLayers);
 }
 
+/// What append kernels must do. Dims that rotate at the end of a head are those
+/// of latent attention: one row for all heads, which a model rotates before it
+/// is spread over them.
+void describeRotations(ImportContext &c) {
+  for (LayerKind &kind : c.model.kinds) {
+    kind.spec.rotaryDim = kind.rope.rotaryOffset ? 0 : kind.rope.rotaryDim;
+    kind.spec.ropeInterleaved = kind.spec.rotaryDim && kind.rope.interleaved;
+  }
+}
+
 /// Every rank gets an equal share of the query heads, and of the KV heads where
 /// there are enough; else each KV head is held by several ranks.
 void divideAmongRanks(ImportContext &c, const ImportOptions &options) {
@@ -363,6 +373,7 @@ void importLanguageModel(ImportContext &c, ConfigReader &root,
     return;
   model.kvSource = sharedKvSources(c, types);
   applyUnrotatedLayers(c);
+  describeRotations(c);
   divideAmongRanks(c, options);
   if (!c.config.failed())
     addNotes(c);

@@ -75,7 +75,8 @@ bool sameKernel(const AttentionSpec &a, const AttentionSpec &b) {
   auto key = [](const AttentionSpec &s) {
     return std::tie(s.qHeads, s.kvHeads, s.headDim, s.vHeadDim, s.blockSize,
                     s.layout, s.qType, s.kvType, s.causal, s.window, s.chunk,
-                    s.softcap, s.sinks, s.alibiSlopes, s.scale);
+                    s.softcap, s.sinks, s.alibiSlopes, s.scale, s.rotaryDim,
+                    s.ropeInterleaved);
   };
   return key(a) == key(b);
 }

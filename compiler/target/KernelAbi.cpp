@@ -56,6 +56,32 @@ AbiField pagoda::attentionField(StringRef name) {
   return it->second;
 }
 
+AbiField pagoda::appendField(StringRef name) {
+  static const llvm::StringMap<AbiField> fields = {
+#define F(NAME) FIELD(pagoda_append_args, NAME)
+      F(k_new), F(k_token_stride), F(k_head_stride), F(v_new),
+      F(v_token_stride), F(v_head_stride), F(k.base), F(k.block_stride),
+      F(k.head_stride), F(k.token_stride), F(v.base), F(v.block_stride),
+      F(v.head_stride), F(v.token_stride), F(slot_mapping), F(positions),
+      F(rope_cos), F(rope_sin), F(rope_stride)};
+#undef F
+  auto it = fields.find(name);
+  assert(it != fields.end() && "unknown field of pagoda_append_args");
+  return it->second;
+}
+
+AbiField pagoda::copyField(StringRef name) {
+  static const llvm::StringMap<AbiField> fields = {
+#define F(NAME) FIELD(pagoda_copy_args, NAME)
+      F(k.base), F(k.block_stride), F(k.head_stride), F(k.token_stride),
+      F(v.base), F(v.block_stride), F(v.head_stride), F(v.token_stride),
+      F(copies)};
+#undef F
+  auto it = fields.find(name);
+  assert(it != fields.end() && "unknown field of pagoda_copy_args");
+  return it->second;
+}
+
 AbiField pagoda::itemField(StringRef name) {
   static const llvm::StringMap<AbiField> fields = {
 #define F(NAME) FIELD(pagoda_work_item, NAME)
@@ -92,13 +118,25 @@ Type pagoda::fieldType(MLIRContext *context, FieldType type) {
   llvm_unreachable("unknown field type");
 }
 
+int32_t pagoda::dtypeOf(Type element) {
+  if (element.isF32())
+    return PAGODA_F32;
+  if (element.isF16())
+    return PAGODA_F16;
+  if (element.isBF16())
+    return PAGODA_BF16;
+  if (isa<Float8E4M3FNType>(element))
+    return PAGODA_F8E4M3;
+  return isa<Float8E5M2Type>(element) ? PAGODA_F8E5M2 : PAGODA_I8;
+}
+
 // The integers of a description, in one list, so that writing to and reading
 // from an attribute cannot disagree.
 #define PAGODA_INFO_INTEGERS(X)                                                \
   X(scratch_bytes) X(cpu_features) X(mods_hash) X(role) X(features)            \
   X(q_heads) X(kv_heads) X(head_dim) X(v_head_dim) X(block_size) X(layout)     \
   X(q_dtype) X(k_dtype) X(v_dtype) X(o_dtype) X(max_rows) X(heads_per_item)    \
-  X(kv_tile) X(threads) X(shared_bytes)
+  X(kv_tile) X(threads) X(shared_bytes) X(rotary_dim) X(rope_interleaved)
 
 static constexpr StringLiteral infoAttribute = "pagoda.kernel_info";
 
@@ -172,7 +210,8 @@ void pagoda::addLibraryTable(llvm::Module &module,
          integer(i32, info.o_dtype), integer(i32, info.max_rows),
          integer(i32, info.heads_per_item), integer(i32, info.kv_tile),
          integer(i32, info.threads), integer(i32, info.shared_bytes),
-         integer(i32, 0), integer(i32, 0), integer(i32, 0)}));
+         integer(i32, info.rotary_dim), integer(i32, info.rope_interleaved),
+         integer(i32, 0)}));
   }
   auto *arrayType = llvm::ArrayType::get(
       entries.empty() ? llvm::StructType::get(context) : entries[0]->getType(),

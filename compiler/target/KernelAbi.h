@@ -40,12 +40,19 @@ struct AbiField {
 /// The name must exist.
 AbiField attentionField(llvm::StringRef name);
 
+/// The same for pagoda_append_args and pagoda_copy_args.
+AbiField appendField(llvm::StringRef name);
+AbiField copyField(llvm::StringRef name);
+
 /// A field of pagoda_work_item or pagoda_merge_item; all are i32.
 AbiField itemField(llvm::StringRef name);
 AbiField mergeField(llvm::StringRef name);
 
 /// The LLVM dialect type of a field.
 mlir::Type fieldType(mlir::MLIRContext *context, FieldType type);
+
+/// The pagoda_dtype of an element type of dialect/README.md's Y2.
+int32_t dtypeOf(mlir::Type element);
 
 /// pagoda_kernel_info with owned strings and no code pointer: what lowering
 /// knows of a kernel. `info.name` and the like are null; use the strings.

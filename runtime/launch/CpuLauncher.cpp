@@ -228,6 +228,18 @@ void CpuLauncher::append(const pagoda_kernel_info &kernel,
   checkKernel(kernel, PAGODA_ROLE_APPEND, args.k, args.v);
   if (!args.k_new || !args.v_new || !args.slot_mapping)
     bad("append: expected k_new, v_new and slot_mapping, got null");
+  if (kernel.rotary_dim && args.rope_cos) {
+    if (!args.rope_sin || !args.positions)
+      bad("append: expected positions and rope_sin beside rope_cos, got null");
+    if (args.rope_stride < kernel.rotary_dim / 2)
+      bad(std::string("append: rope_stride: kernel ") + kernel.name +
+          " with rotary_dim " + std::to_string(kernel.rotary_dim) +
+          " expects " + std::to_string(kernel.rotary_dim / 2) +
+          " or more, got " + std::to_string(args.rope_stride));
+  }
+  if (!kernel.rotary_dim && args.rope_cos)
+    bad(std::string("append: rope_cos: kernel ") + kernel.name +
+        " rotates no keys, got a table");
   std::lock_guard<std::mutex> lock(P->callers);
   P->runAll(kernel, &args, tokens, TokensAtOnce);
 }

@@ -33,6 +33,10 @@ KernelSpec KernelSpec::of(const pagoda_kernel_info &info) {
   spec.oType = info.o_dtype;
   spec.features = info.features;
   spec.modsHash = info.mods_hash;
+  if (info.role == PAGODA_ROLE_APPEND) {
+    spec.rotaryDim = info.rotary_dim;
+    spec.ropeInterleaved = info.rope_interleaved;
+  }
   return spec;
 }
 
@@ -113,6 +117,7 @@ std::string pagoda::mismatch(const pagoda_kernel_info &kernel,
   };
   bool attention = kernel.role == PAGODA_ROLE_ATTENTION;
   bool merge = kernel.role == PAGODA_ROLE_MERGE;
+  bool append = kernel.role == PAGODA_ROLE_APPEND;
   // A merge kernel sees partial states and the output, and no cache.
   if (attention || merge) {
     number("q_heads", kernel.q_heads, spec.qHeads);
@@ -122,7 +127,7 @@ std::string pagoda::mismatch(const pagoda_kernel_info &kernel,
     number("mods_hash", static_cast<int64_t>(kernel.mods_hash),
            static_cast<int64_t>(spec.modsHash));
   }
-  if (attention)
+  if (attention || append) // k_new and v_new are of q's type
     type("q_dtype", kernel.q_dtype, spec.qType);
   number("v_head_dim", kernel.v_head_dim, spec.vHeadDim);
   if (merge)
@@ -133,6 +138,10 @@ std::string pagoda::mismatch(const pagoda_kernel_info &kernel,
   differ("layout", layoutName(kernel.layout), layoutName(spec.layout));
   type("k_dtype", kernel.k_dtype, spec.kType);
   type("v_dtype", kernel.v_dtype, spec.vType);
+  if (append && spec.rotaryDim >= 0)
+    number("rotary_dim", kernel.rotary_dim, spec.rotaryDim);
+  if (append && spec.ropeInterleaved >= 0)
+    number("rope_interleaved", kernel.rope_interleaved, spec.ropeInterleaved);
   return text;
 }
 

@@ -157,6 +157,41 @@ void merge(const void *opaque, int64_t begin, int64_t end, void *) {
   }
 }
 
+float *cacheRow(const pagoda_kv_view &view, int64_t block, int64_t head,
+                int64_t slot) {
+  return static_cast<float *>(view.base) + block * view.block_stride +
+         head * view.head_stride + slot * view.token_stride;
+}
+
+void append(const void *opaque, int64_t begin, int64_t end, void *) {
+  const auto &args = *static_cast<const pagoda_append_args *>(opaque);
+  for (int64_t t = begin; t < end; ++t) {
+    int64_t slot = args.slot_mapping[t];
+    int64_t block = slot / shape.block_size, inside = slot % shape.block_size;
+    for (int64_t h = 0; h < shape.kv_heads && slot >= 0; ++h) {
+      std::copy_n(static_cast<const float *>(args.k_new) +
+                      t * args.k_token_stride + h * args.k_head_stride,
+                  shape.head_dim, cacheRow(args.k, block, h, inside));
+      std::copy_n(static_cast<const float *>(args.v_new) +
+                      t * args.v_token_stride + h * args.v_head_stride,
+                  shape.v_head_dim, cacheRow(args.v, block, h, inside));
+    }
+  }
+}
+
+void copy(const void *opaque, int64_t begin, int64_t end, void *) {
+  const auto &args = *static_cast<const pagoda_copy_args *>(opaque);
+  for (int64_t i = begin; i < end; ++i)
+    for (int64_t h = 0; h < shape.kv_heads; ++h)
+      for (int64_t slot = 0; slot < shape.block_size; ++slot) {
+        auto [from, to] = args.copies[i];
+        std::copy_n(cacheRow(args.k, from, h, slot), shape.head_dim,
+                    cacheRow(args.k, to, h, slot));
+        std::copy_n(cacheRow(args.v, from, h, slot), shape.v_head_dim,
+                    cacheRow(args.v, to, h, slot));
+      }
+}
+
 } // namespace
 
 PlainKernels::PlainKernels(const AttentionSpec &spec, Fault theFault) {
@@ -188,6 +223,12 @@ PlainKernels::PlainKernels(const AttentionSpec &spec, Fault theFault) {
   infos[1].heads_per_item = 1;
   infos[2].role = PAGODA_ROLE_MERGE;
   infos[2].entry = merge;
+  infos[3].name = "plain_append";
+  infos[3].role = PAGODA_ROLE_APPEND;
+  infos[3].entry = append;
+  infos[4].name = "plain_copy";
+  infos[4].role = PAGODA_ROLE_COPY;
+  infos[4].entry = copy;
 }
 
 } // namespace pagoda::conformance

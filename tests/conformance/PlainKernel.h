@@ -43,16 +43,18 @@ enum class Fault {
 };
 
 /// The kernels of one specification: attention of at most 1 row (all KV heads
-/// of a block in an item) and of at most 8 rows (one head), and merge. A
-/// kernel's entry takes no context, so one object at a time is in use: the one
-/// made last.
+/// of a block in an item) and of at most 8 rows (one head), merge, append
+/// without rotation, and copy. A kernel's entry takes no context, so one object
+/// at a time is in use: the one made last.
 class PlainKernels {
 public:
   explicit PlainKernels(const AttentionSpec &spec, Fault fault = Fault::None);
-  KernelSet set() const { return {{&infos[0], &infos[1]}, &infos[2]}; }
+  KernelSet set() const {
+    return {{&infos[0], &infos[1]}, &infos[2], &infos[3], &infos[4]};
+  }
 
 private:
-  pagoda_kernel_info infos[3];
+  pagoda_kernel_info infos[5];
 };
 
 } // namespace pagoda::conformance

@@ -56,6 +56,15 @@ void shuffleFreeList(BlockManager &blocks, uint64_t seed) {
   blocks.release(ids);
 }
 
+const pagoda_kernel_info &present(const pagoda_kernel_info *kernel,
+                                  int32_t role) {
+  if (!kernel)
+    throw Error(ErrorCode::InvalidArgument,
+                std::string("kernels: expected one with role ") +
+                    roleName(role) + ", got none");
+  return *kernel;
+}
+
 } // namespace
 
 uint32_t featuresOf(const AttentionSpec &spec) {
@@ -79,6 +88,8 @@ KernelSpec kernelSpecOf(const AttentionSpec &spec) {
   result.qType = result.oType = int32_t(spec.qType);
   result.kType = result.vType = int32_t(spec.kvType);
   result.features = featuresOf(spec);
+  result.rotaryDim = int32_t(spec.rotaryDim);
+  result.ropeInterleaved = spec.ropeInterleaved;
   return result;
 }
 
@@ -115,9 +126,30 @@ void Engine::append(SeqId seq, int32_t tokens) {
                     " blocks is full: sequence of " +
                     std::to_string(paged.length(seq)) + " tokens wants " +
                     std::to_string(tokens) + " more");
-  copied += int64_t(paged.pendingCopies().size());
-  kv.copyBlocks(paged.pendingCopies());
+  std::span<const pagoda_block_copy> copies = paged.pendingCopies();
+  copied += int64_t(copies.size());
+  for (int32_t layer = 0; layer < kv.planes() && !copies.empty(); ++layer)
+    launcher.copy(present(kernels.copy, PAGODA_ROLE_COPY),
+                  {kv.k(layer), kv.v(layer), copies.data()},
+                  int64_t(copies.size()));
   paged.copiesDone();
+}
+
+void Engine::write(int32_t layer, SeqId seq, int32_t first, int32_t count,
+                   const void *k, const void *v) {
+  std::vector<int64_t> slots(count);
+  paged.slotMapping(seq, first, slots);
+  pagoda_append_args args{};
+  args.k_new = k;
+  args.k_head_stride = spec.headDim;
+  args.k_token_stride = spec.kvHeads * spec.headDim;
+  args.v_new = v;
+  args.v_head_stride = spec.vHeadDim;
+  args.v_token_stride = spec.kvHeads * spec.vHeadDim;
+  args.k = kv.k(layer);
+  args.v = kv.v(layer);
+  args.slot_mapping = slots.data();
+  launcher.append(present(kernels.append, PAGODA_ROLE_APPEND), args, count);
 }
 
 int64_t Engine::keyOffset(SeqId seq, int32_t position) const {

@@ -61,6 +61,12 @@ public:
   void append(SeqId seq, int32_t tokens);
   int64_t copiedBlocks() const { return copied; }
 
+  /// Writes positions [first, first + count) of `seq` in one layer, through the
+  /// append kernel: k [count, kv_heads, head_dim], v [count, kv_heads,
+  /// v_head_dim], in the element type of q. Keys are written as they are.
+  void write(int32_t layer, SeqId seq, int32_t first, int32_t count,
+             const void *k, const void *v);
+
   /// Where K and V rows (head 0; add head strides) of position `position` go
   /// in layer `layer`, as element offsets into pool().k(layer), v(layer).
   int64_t keyOffset(SeqId seq, int32_t position) const;

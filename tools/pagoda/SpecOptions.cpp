@@ -75,6 +75,12 @@ Opt<bool> sinksOpt("sinks", "One sink logit per query head");
 Opt<bool> prefixLmOpt("prefix-lm",
                       "The first keys of a sequence, as many as prefix_lens "
                       "says, are seen by all its queries");
+Opt<int64_t> rotaryDimOpt("rotary-dim",
+                          "Leading dims of a key that the append kernel "
+                          "rotates (default: none)",
+                          cl::value_desc("n"));
+Opt<bool> ropeInterleavedOpt("rope-interleaved",
+                             "Rotated dims pair up as neighbours, not halves");
 Opt<double> scaleOpt("scale",
                      "Softmax scale (default: 1/sqrt(head-dim), or the "
                      "model's)",
@@ -169,6 +175,15 @@ Expected<AttentionSpec> specFromOptions(const KnownShape &known) {
     spec.softcap = softcapOpt;
   spec.sinks = sinksOpt;
   spec.prefixLm = prefixLmOpt;
+  if (rotaryDimOpt.given() &&
+      (rotaryDimOpt < 2 || rotaryDimOpt % 2 || rotaryDimOpt > spec.headDim))
+    return bad(rotaryDimOpt,
+               "an even number from 2 to the head dim " + Twine(spec.headDim));
+  if (ropeInterleavedOpt && !rotaryDimOpt.given())
+    return createStringError("--rope-interleaved: expected --rotary-dim "
+                             "beside it");
+  spec.rotaryDim = rotaryDimOpt;
+  spec.ropeInterleaved = ropeInterleavedOpt;
   if (noCausalOpt && (spec.window || spec.chunk || spec.prefixLm))
     return createStringError("--no-causal: expected a causal mask with "
                              "--window, --attention-chunk and --prefix-lm");
@@ -177,9 +192,10 @@ Expected<AttentionSpec> specFromOptions(const KnownShape &known) {
 
 /// Where a config.json is given, it alone says what the model is.
 llvm::Error refuseWithConfig() {
-  const cl::Option *const options[] = {&headsOpt,    &kvHeadsOpt, &headDimOpt,
-                                       &vHeadDimOpt, &windowOpt,  &chunkOpt,
-                                       &softcapOpt,  &sinksOpt,   &prefixLmOpt};
+  const cl::Option *const options[] = {
+      &headsOpt,    &kvHeadsOpt,   &headDimOpt,        &vHeadDimOpt,
+      &windowOpt,   &chunkOpt,     &softcapOpt,        &sinksOpt,
+      &prefixLmOpt, &rotaryDimOpt, &ropeInterleavedOpt};
   for (const cl::Option *option : options)
     if (option->getNumOccurrences())
       return createStringError("--" + option->ArgStr +

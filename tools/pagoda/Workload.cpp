@@ -21,6 +21,7 @@
 namespace pagoda {
 
 using reference::elementBytes;
+using reference::loadRow;
 using reference::storeRow;
 
 namespace {
@@ -78,8 +79,8 @@ private:
 
   void step(const std::vector<Turn> &turns, Phase &phase);
   void writeTokens(const Live &sequence, int64_t first, int64_t count);
-  void writeRow(bool key, int64_t layer, const Live &sequence,
-                int64_t position);
+  void makeRow(bool key, int64_t layer, const Live &sequence, int64_t position,
+               int64_t index);
   static EngineOptions engineOptions(const AttentionSpec &spec,
                                      const SyntheticOptions &options);
 
@@ -93,6 +94,8 @@ private:
   /// dim].
   std::vector<uint8_t> flatK, flatV;
   std::vector<uint8_t> q, o;
+  /// K and V of a sequence's new tokens in one layer, [tokens, kv_heads, dim].
+  std::vector<uint8_t> newK, newV;
   std::vector<float> lse, sinks;
   std::vector<double> row;
 };
@@ -143,8 +146,9 @@ Synthetic::Synthetic(const AttentionSpec &theSpec, const KernelSet &kernels,
   result.verified = options.verify;
 }
 
-void Synthetic::writeRow(bool key, int64_t layer, const Live &sequence,
-                         int64_t position) {
+/// Makes K or V of one token: row `index` of the new ones, and the oracle's.
+void Synthetic::makeRow(bool key, int64_t layer, const Live &sequence,
+                        int64_t position, int64_t index) {
   // Tokens of the prefix are the same in every sequence.
   int64_t stream =
       position < options.sharedPrefix ? options.seqs : sequence.index;
@@ -153,28 +157,33 @@ void Synthetic::writeRow(bool key, int64_t layer, const Live &sequence,
   randomRow(mix(mix(options.seed * 4 + key) + uint64_t(layer)) +
                 mix(uint64_t(stream) << 32 | uint64_t(position)),
             row);
-  int32_t dtype = int32_t(spec.kvType);
-  pagoda_kv_view view =
-      key ? engine.pool().k(int32_t(layer)) : engine.pool().v(int32_t(layer));
-  int64_t offset = key ? engine.keyOffset(sequence.id, int32_t(position))
-                       : engine.valueOffset(sequence.id, int32_t(position));
-  for (int64_t h = 0; h < spec.kvHeads; ++h)
-    storeRow(view.base, dtype, offset + h * view.head_stride, dim,
-             row.data() + h * dim);
-  if (options.verify)
-    storeRow(
-        (key ? flatK : flatV).data(), dtype,
-        ((layer * (options.seqs + 1) + sequence.index) * maxTokens + position) *
-            spec.kvHeads * dim,
-        spec.kvHeads * dim, row.data());
+  int64_t elements = spec.kvHeads * dim;
+  void *fresh = (key ? newK : newV).data();
+  storeRow(fresh, int32_t(spec.qType), index * elements, elements, row.data());
+  if (!options.verify)
+    return;
+  // What the kernel gets is rounded already.
+  loadRow(fresh, int32_t(spec.qType), index * elements, elements, row.data());
+  storeRow(
+      (key ? flatK : flatV).data(), int32_t(spec.kvType),
+      ((layer * (options.seqs + 1) + sequence.index) * maxTokens + position) *
+          elements,
+      elements, row.data());
 }
 
 void Synthetic::writeTokens(const Live &sequence, int64_t first,
                             int64_t count) {
-  for (int64_t layer = 0; layer < options.layers; ++layer)
-    for (int64_t t = first; t < first + count; ++t)
+  size_t heads =
+      size_t(count * spec.kvHeads) * elementBytes(int32_t(spec.qType));
+  newK.resize(heads * spec.headDim);
+  newV.resize(heads * spec.vHeadDim);
+  for (int64_t layer = 0; layer < options.layers; ++layer) {
+    for (int64_t t = 0; t < count; ++t)
       for (bool key : {true, false})
-        writeRow(key, layer, sequence, t);
+        makeRow(key, layer, sequence, first + t, t);
+    engine.write(int32_t(layer), sequence.id, int32_t(first), int32_t(count),
+                 newK.data(), newV.data());
+  }
 }
 
 void Synthetic::step(const std::vector<Turn> &turns, Phase &phase) {

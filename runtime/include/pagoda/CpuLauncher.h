@@ -43,7 +43,9 @@ public:
            pagoda_attention_args args);
 
   /// Runs an append kernel for \p tokens tokens. The slots of one call must
-  /// differ.
+  /// differ. Without rope_cos a kernel with a rotary_dim writes keys as they
+  /// are. Errors, before anything runs: InvalidArgument (a pointer or stride
+  /// that the kernel cannot take, tables for a kernel that does not rotate).
   void append(const pagoda_kernel_info &kernel, const pagoda_append_args &args,
               int64_t tokens);
 

@@ -41,6 +41,9 @@ struct KernelSpec {
   int32_t oType = PAGODA_F32;
   uint32_t features = PAGODA_FEATURE_CAUSAL;
   uint64_t modsHash = 0;
+  /// Of append kernels; -1: whatever the library has.
+  int32_t rotaryDim = -1;
+  int32_t ropeInterleaved = -1;
 
   /// The specification that \p info was built for.
   static KernelSpec of(const pagoda_kernel_info &info);

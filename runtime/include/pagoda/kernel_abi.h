@@ -204,16 +204,23 @@ typedef struct pagoda_append_args {
   pagoda_kv_view v;
   pagoda_scale_view k_scale;
   pagoda_scale_view v_scale;
-  /* slot_mapping [tokens]: block * block_size + slot; negative: skipped. */
+  /* slot_mapping [tokens]: block * block_size + slot. A token whose entry is
+   * negative, or 0xFFFFFFFF (a 32-bit -1 widened without its sign), is skipped:
+   * nothing of it is read or written. */
   const int64_t *slot_mapping;
-  /* RoPE: positions [tokens], cos/sin [max_position, rotary_dim / 2]. */
+  /* RoPE, for kernels with a rotary_dim: positions [tokens], and cos and sin
+   * [max_position, rotary_dim / 2] with rope_stride elements from one position
+   * to the next. Factors that scale cos and sin (YaRN, LongRope) are in the
+   * tables. Dims past rotary_dim are copied. rope_cos null: keys are written as
+   * they are, for layers that do not rotate and keys that are rotated already. */
   const int32_t *positions;
   const float *rope_cos;
   const float *rope_sin;
   int64_t rope_stride;
 } pagoda_append_args;
 
-/* One block copy, as copy-on-write asks for: K and V, all heads. */
+/* One block copy, as copy-on-write asks for: K and V, all heads. A copy with a
+ * negative id is skipped. */
 typedef struct pagoda_block_copy {
   int32_t src;
   int32_t dst;
@@ -250,7 +257,8 @@ typedef struct pagoda_kernel_info {
   int32_t v_head_dim;
   int32_t block_size;
   int32_t layout;           /* pagoda_layout                                */
-  int32_t q_dtype;          /* pagoda_dtype, as the three below             */
+  int32_t q_dtype;          /* pagoda_dtype, as the three below; of k_new
+                               and v_new in append kernels                  */
   int32_t k_dtype;
   int32_t v_dtype;
   int32_t o_dtype;
@@ -259,7 +267,11 @@ typedef struct pagoda_kernel_info {
   int32_t kv_tile;          /* keys per iteration; splits best at multiples */
   int32_t threads;          /* GPU: threads per block; CPU: 1               */
   int32_t shared_bytes;     /* GPU: dynamic shared memory                   */
-  int32_t reserved[3];
+  /* Append kernels: how many of a key's first dims rotate, and which pair up: (i,
+   * i + rotary_dim / 2), or with rope_interleaved 1 (2i, 2i + 1). 0: none. */
+  int32_t rotary_dim;
+  int32_t rope_interleaved;
+  int32_t reserved;
 } pagoda_kernel_info;
 
 /* A generated library exports one object of this type under the name

@@ -107,3 +107,33 @@ func.func @f(%k: tensor<?x8x128xf32>, %v: tensor<?x8x64xf32>, %cache: !cache, %s
   pagoda.append_kv %k, %v to %cache at %slots {interleaved} : tensor<?x8x128xf32>, tensor<?x8x64xf32>, !cache, tensor<?xi64>
   return
 }
+
+// -----
+
+!cache = !pagoda.kv_cache<heads = 8, k_dim = 128, v_dim = 64, block = 16, layout = nhd, elt = f32>
+
+func.func @f(%k: tensor<?x8x128xf32>, %v: tensor<?x8x64xf32>, %cache: !cache, %slots: tensor<?xi64>, %p: tensor<?xi32>, %c: tensor<?x65xf32>) {
+  // expected-error @below {{'pagoda.append_kv' op cos dimension 1 must be from 1 to 64 pairs of dims of a key, got 65 (S7)}}
+  pagoda.append_kv %k, %v to %cache at %slots rope(%p, %c, %c : tensor<?xi32>, tensor<?x65xf32>, tensor<?x65xf32>) : tensor<?x8x128xf32>, tensor<?x8x64xf32>, !cache, tensor<?xi64>
+  return
+}
+
+// -----
+
+!cache = !pagoda.kv_cache<heads = 8, k_dim = 128, v_dim = 64, block = 16, layout = nhd, elt = f32>
+
+func.func @f(%k: tensor<?x8x128xf32>, %v: tensor<?x8x64xf32>, %cache: !cache, %slots: tensor<?xi64>, %p: tensor<?xi32>, %c: tensor<?x?xf32>) {
+  // expected-error-re @below {{'pagoda.append_kv' op cos dimension 1 must be from 1 to 64 pairs of dims of a key, got {{.*}} (S7)}}
+  pagoda.append_kv %k, %v to %cache at %slots rope(%p, %c, %c : tensor<?xi32>, tensor<?x?xf32>, tensor<?x?xf32>) : tensor<?x8x128xf32>, tensor<?x8x64xf32>, !cache, tensor<?xi64>
+  return
+}
+
+// -----
+
+!cache = !pagoda.kv_cache<heads = 8, k_dim = 128, v_dim = 64, block = 16, layout = nhd, elt = f32>
+
+func.func @f(%k: tensor<?x8x128xf32>, %v: tensor<?x8x64xf32>, %cache: !cache, %slots: tensor<?xi64>, %p: tensor<?xi32>, %c: tensor<?x64xf32>, %s: tensor<?x32xf32>) {
+  // expected-error @below {{'pagoda.append_kv' op sin dimension 1 must be 64, got 32 (S2)}}
+  pagoda.append_kv %k, %v to %cache at %slots rope(%p, %c, %s : tensor<?xi32>, tensor<?x64xf32>, tensor<?x32xf32>) : tensor<?x8x128xf32>, tensor<?x8x64xf32>, !cache, tensor<?xi64>
+  return
+}

@@ -1,0 +1,124 @@
+//===- CacheRows.cpp - Rows of the cache, copied and rotated --------------===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/target/cpu/CacheRows.h"
+
+using namespace mlir;
+using namespace pagoda;
+
+static int64_t bytesOf(Type element) {
+  return element.getIntOrFloatBitWidth() / 8;
+}
+
+/// `width` elements of `row` from `index` on.
+Value CacheRows::load(Value row, Value index, Type element, int64_t width) {
+  return b.load(VectorType::get({width}, element),
+                b.at(row, b.mul(index, bytesOf(element))), bytesOf(element));
+}
+
+void CacheRows::store(Value vector, Value row, Value index) {
+  int64_t size = bytesOf(cast<VectorType>(vector.getType()).getElementType());
+  b.store(vector, b.at(row, b.mul(index, size)), size);
+}
+
+/// f32 to the nearest bf16, ties to even, in integers: on a machine without the
+/// instruction LLVM would call a library function for each lane.
+static Value roundToBf16(CpuBuilder &b, Value vector) {
+  auto type = cast<VectorType>(vector.getType());
+  auto constant = [&](int32_t value) -> Value {
+    return b.splat(b.i32(value), type.getNumElements());
+  };
+  auto upperHalf = [&](Value bits) -> Value {
+    return arith::ShRUIOp::create(b, bits, constant(16));
+  };
+  Value bits = arith::BitcastOp::create(b, type.clone(b.i32Type()), vector);
+  Value odd = arith::AndIOp::create(b, upperHalf(bits), constant(1));
+  Value rounded = upperHalf(b.add(bits, b.add(odd, constant(0x7fff))));
+  // A NaN stays one, whatever its payload.
+  Value quiet = arith::OrIOp::create(b, upperHalf(bits), constant(0x40));
+  Value isNan =
+      arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, vector, vector);
+  Value half = arith::TruncIOp::create(b, type.clone(b.getI16Type()),
+                                       b.select(isNan, quiet, rounded));
+  return arith::BitcastOp::create(b, type.clone(b.getBF16Type()), half);
+}
+
+/// Between floating-point types, through f32.
+Value CacheRows::convert(Value vector, Type element) {
+  auto type = cast<VectorType>(vector.getType());
+  if (type.getElementType() == element)
+    return vector;
+  if (!type.getElementType().isF32())
+    vector = arith::ExtFOp::create(b, type.clone(b.getF32Type()), vector);
+  if (element.isBF16())
+    return roundToBf16(b, vector);
+  if (!element.isF32())
+    vector = arith::TruncFOp::create(b, type.clone(element), vector);
+  return vector;
+}
+
+/// Covers [begin, end) by calls of body(index, width): a loop over whole
+/// vectors of `lanes`, a few at a time, then what is left in falling powers of
+/// two.
+void CacheRows::forPieces(int64_t begin, int64_t end, int64_t lanes,
+                          llvm::function_ref<void(Value, int64_t)> body) {
+  constexpr int64_t unroll = 4;
+  int64_t step = lanes * unroll;
+  int64_t looped = begin + (end - begin) / step * step;
+  if (looped != begin)
+    b.forLoop(b.i64(begin), b.i64(looped), step, [&](Value index) {
+      for (int64_t u = 0; u != unroll; ++u)
+        body(b.add(index, u * lanes), lanes);
+    });
+  for (int64_t at = looped, width = lanes; at != end; at += width) {
+    while (width > end - at)
+      width /= 2;
+    body(b.i64(at), width);
+  }
+}
+
+void CacheRows::copy(Value from, Value to, int64_t begin, int64_t end) {
+  Type read = source, write = target;
+  if (source == target) // bits are bits: no float can be changed on the way
+    read = write = b.getIntegerType(source.getIntOrFloatBitWidth());
+  int64_t bits =
+      std::max(read.getIntOrFloatBitWidth(), write.getIntOrFloatBitWidth());
+  forPieces(begin, end, vectorBits / bits, [&](Value index, int64_t width) {
+    store(convert(load(from, index, read, width), write), to, index);
+  });
+}
+
+void CacheRows::rotate(Value from, Value to, Value cos, Value sin,
+                       int64_t rotaryDim, bool interleaved) {
+  Type f32 = b.getF32Type();
+  int64_t half = rotaryDim / 2;
+  forPieces(0, half, vectorBits / 32, [&](Value index, int64_t width) {
+    auto read = [&](Value at, int64_t count) {
+      return convert(load(from, at, source, count), f32);
+    };
+    Value x, y, xAt = index, yAt = b.add(index, half);
+    if (interleaved) {
+      xAt = b.mul(index, 2);
+      auto pairs = vector::DeinterleaveOp::create(b, read(xAt, 2 * width));
+      x = pairs.getRes1();
+      y = pairs.getRes2();
+    } else {
+      x = read(xAt, width);
+      y = read(yAt, width);
+    }
+    Value c = load(cos, index, f32, width), s = load(sin, index, f32, width);
+    Value newX = b.fma(x, c, b.negf(b.mulf(y, s)));
+    Value newY = b.fma(y, c, b.mulf(x, s));
+    if (interleaved) {
+      Value pairs = vector::InterleaveOp::create(b, newX, newY);
+      store(convert(pairs, target), to, xAt);
+    } else {
+      store(convert(newX, target), to, xAt);
+      store(convert(newY, target), to, yAt);
+    }
+  });
+}
