@@ -27,6 +27,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <csignal>
@@ -135,6 +136,7 @@ std::string lastWords;
 
 void onDeath(int number) {
   (void)!write(2, lastWords.data(), lastWords.size());
+  sys::PrintStackTrace(errs());
   signal(number, SIG_DFL);
   raise(number);
 }

@@ -177,19 +177,27 @@ void mutateBytes(std::string &text, Random &random) {
   }
 }
 
-/// The modules of a file of tests.
-void split(StringRef file, std::vector<std::string> &modules) {
+/// Adds the modules of a file of tests to `all`, and those that are expected to
+/// have no error to `valid`.
+void split(StringRef file, std::vector<std::string> &all,
+           std::vector<std::string> &valid) {
   std::string module;
+  bool hasError = false;
   auto end = [&] {
-    if (!StringRef(module).trim().empty())
-      modules.push_back(std::move(module));
+    if (!StringRef(module).trim().empty()) {
+      all.push_back(module);
+      if (!hasError)
+        valid.push_back(module);
+    }
     module.clear();
+    hasError = false;
   };
   for (const std::string &line : lines(file)) {
     if (StringRef(line).starts_with("// -----")) {
       end();
       continue;
     }
+    hasError |= StringRef(line).contains("expected-error");
     StringRef code = StringRef(line).split("//").first.rtrim();
     if (!code.empty())
       module += code.str() + "\n";
@@ -209,13 +217,13 @@ IrMutator::IrMutator(StringRef folder) {
   std::sort(paths.begin(), paths.end());
   for (const std::string &path : paths)
     if (auto buffer = MemoryBuffer::getFile(path))
-      split((*buffer)->getBuffer(), modules);
+      split((*buffer)->getBuffer(), all, valid);
 }
 
 std::string IrMutator::input(uint64_t number) const {
   Random random(number);
-  std::string text = modules[below(random, modules.size())];
-  const std::string &other = modules[below(random, modules.size())];
+  std::string text = valid[below(random, valid.size())];
+  const std::string &other = all[below(random, all.size())];
   if (below(random, 8) == 0)
     return text;
   for (size_t n = 1 + below(random, 3); n > 0; --n)

@@ -24,16 +24,17 @@ namespace pagoda {
 class IrMutator {
 public:
   /// Reads every .mlir file below `folder`; a file may hold several modules,
-  /// separated by lines of `// -----`. Comments are dropped.
+  /// separated by lines of `// -----`. Comments are dropped. Modules of which
+  /// an error is expected only lend words and lines to others.
   explicit IrMutator(llvm::StringRef folder);
 
-  size_t seeds() const { return modules.size(); }
+  size_t seeds() const { return valid.size(); }
   /// The same folder and number give the same text. One in eight is a module
   /// as it is.
   std::string input(uint64_t number) const;
 
 private:
-  std::vector<std::string> modules;
+  std::vector<std::string> all, valid;
 };
 
 } // namespace pagoda
