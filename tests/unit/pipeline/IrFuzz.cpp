@@ -15,7 +15,7 @@
 // Whatever goes in is refused with a diagnostic, or prints as text that reads
 // back the same and goes through every phase to the LLVM dialect, each of which
 // may refuse it with a diagnostic. Everything else, and an input that takes
-// longer than a minute, kills the process.
+// more than a minute of processor time, kills the process.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,6 +32,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <sys/time.h>
 #include <unistd.h>
 
 using namespace llvm;
@@ -39,8 +40,8 @@ using namespace pagoda;
 
 namespace {
 
-/// Seconds after which an input counts as a hang.
-constexpr unsigned HangSeconds = 60;
+/// Seconds of processor time after which an input counts as a hang.
+constexpr long HangSeconds = 60;
 
 void require(bool condition, const char *what) {
   if (condition)
@@ -115,9 +116,14 @@ private:
 };
 
 Progress runInput(StringRef text) {
-  alarm(HangSeconds);
+  auto limit = [](long seconds) {
+    itimerval timer{};
+    timer.it_value.tv_sec = seconds;
+    setitimer(ITIMER_PROF, &timer, nullptr);
+  };
+  limit(HangSeconds);
   Progress progress = Run(text).all();
-  alarm(0);
+  limit(0);
   return progress;
 }
 
@@ -148,7 +154,7 @@ int fuzzFolder(StringRef program, StringRef folder, uint64_t seed,
     errs() << folder << ": no .mlir files\n";
     return 1;
   }
-  for (int number : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGALRM})
+  for (int number : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGPROF})
     signal(number, onDeath);
   uint64_t parsed = 0, lowered = 0;
   for (uint64_t i = 0; i < count; ++i) {
