@@ -84,14 +84,16 @@ AttentionSpec randomSpec(Random &random) {
                                                              {3, 1}});
   spec.qHeads = qHeads;
   spec.kvHeads = kvHeads;
+  if (random.chance(25)) {
+    spec.kvHeads = random.between(1, 6);
+    spec.qHeads = spec.kvHeads * random.between(1, 71 / spec.kvHeads);
+  }
   spec.headDim = random.chance(50)
                      ? random.pick<int64_t>({16, 32, 64, 80, 96, 128, 256})
                      : random.between(1, 256);
   spec.vHeadDim = random.chance(75) ? spec.headDim : random.between(1, 256);
-  spec.blockSize =
-      random.chance(50)
-          ? random.pick<int64_t>({8, 16, 32, 64})
-          : random.pick<int64_t>({1, 2, 3, 5, 7, 24, 48, 96, 128, 192, 256});
+  spec.blockSize = random.chance(50) ? random.pick<int64_t>({8, 16, 32, 64})
+                                     : random.between(1, 256);
   spec.layout = random.chance(50) ? KvLayout::HND : KvLayout::NHD;
   spec.causal = random.chance(70);
   spec.scale = 1 / std::sqrt(double(spec.headDim));
@@ -108,10 +110,28 @@ AttentionSpec randomSpec(Random &random) {
     spec.sinks = true;
   spec.prefixLm = spec.causal && random.chance(10);
   if (random.chance(10))
-    for (int h = 0; h < qHeads; ++h)
+    for (int h = 0; h < spec.qHeads; ++h)
       spec.alibiSlopes.push_back(
-          float(std::exp2(-8.0 * (h + 1) / double(qHeads))));
+          float(std::exp2(-8.0 * (h + 1) / double(spec.qHeads))));
   return spec;
+}
+
+/// Loop orders and tiles that the formula would not choose. Tiles of keys are
+/// multiples of every register block.
+std::vector<std::string> randomSchedule(Random &random,
+                                        const AttentionSpec &spec) {
+  std::vector<std::string> result;
+  if (random.chance(15))
+    result.push_back(random.pick<const char *>(
+        {"order=naive", "order=gather", "order=kv_outer"}));
+  if (random.chance(15))
+    result.push_back("prefill.kv_tile=" +
+                     std::to_string(12 * random.between(1, 24)));
+  if (random.chance(15))
+    result.push_back(
+        "prefill.q_tile=" +
+        std::to_string(spec.qHeads / spec.kvHeads * random.between(1, 9)));
+  return result;
 }
 
 /// Lengths near the edges of blocks and of likely tiles.
@@ -171,9 +191,7 @@ Case randomCase(uint64_t seed, uint64_t index) {
   Case c;
   c.name = "random." + std::to_string(seed) + "." + std::to_string(index);
   c.spec = randomSpec(specRandom);
-  if (specRandom.chance(15))
-    c.schedule.push_back(specRandom.pick<const char *>(
-        {"order=naive", "order=gather", "order=kv_outer"}));
+  c.schedule = randomSchedule(specRandom, c.spec);
   c.seed = index + 1;
   int64_t sequences = random.between(1, 5);
   for (int64_t i = 0; i < sequences; ++i) {

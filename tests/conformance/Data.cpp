@@ -347,9 +347,15 @@ const float *CaseData::outputRow(int64_t s, int64_t t, int64_t h) const {
          h * args.o_head_stride;
 }
 
-float CaseData::lseOf(int64_t s, int64_t t, int64_t h) const {
-  return args.lse[(problem.sequences[s].qBegin + t) * args.lse_token_stride +
-                  h * args.lse_head_stride];
+const float *CaseData::lseSlot(int64_t s, int64_t t, int64_t h) const {
+  return args.lse + (problem.sequences[s].qBegin + t) * args.lse_token_stride +
+         h * args.lse_head_stride;
+}
+
+void CaseData::forEachTensor(
+    const std::function<void(const void *, size_t)> &body) const {
+  for (const auto *buffer : {&q, &k, &v, &o, &lse, &table})
+    body((*buffer)->data(), (*buffer)->size());
 }
 
 } // namespace pagoda::conformance

@@ -75,7 +75,14 @@ public:
   float *valueRow(int64_t s, int64_t t, int64_t h);
   float *queryRow(int64_t s, int64_t t, int64_t h);
   const float *outputRow(int64_t s, int64_t t, int64_t h) const;
-  float lseOf(int64_t s, int64_t t, int64_t h) const;
+  const float *lseSlot(int64_t s, int64_t t, int64_t h) const;
+  float lseOf(int64_t s, int64_t t, int64_t h) const {
+    return *lseSlot(s, t, h);
+  }
+  /// Calls `body` with start and bytes of q, k, v, o, lse and the block table,
+  /// padding and guard zones included.
+  void
+  forEachTensor(const std::function<void(const void *, size_t)> &body) const;
   /// Takes the inputs as they are now for what damage() compares with.
   void sealInputs();
 

@@ -100,25 +100,32 @@ TEST_F(Example, flash_two_tiles) {
       data.valueRow(0, t, 0)[d] = v[t][d];
     }
   data.sealInputs();
-  KernelSet set = kernels(c);
-  ASSERT_FALSE(set.attention.empty());
-  for (const pagoda_kernel_info *kernel : set.attention) {
-    std::vector<State> first = statesAfter(*kernel, data, 2);
-    std::vector<State> second = statesAfter(*kernel, data, 4);
-    const double l[2] = {1.4931, 2.0};
-    const double o[2][2] = {{0.6698, 0.5}, {0.5, 0.5}};
-    for (int row = 0; row < 2; ++row) {
-      EXPECT_NEAR(first[row].m, 0.7071, 1e-4) << kernel->name;
-      EXPECT_NEAR(first[row].l, l[row], 1e-4) << kernel->name;
-      EXPECT_EQ(std::exp(first[row].m - second[row].m), 1) << kernel->name;
-    }
-    for (int splits : {1, 2}) {
-      c.splits = splits;
-      data.resetOutputs();
-      check(c, data);
-      for (int row = 0; row < 2; ++row)
-        for (int d = 0; d < 2; ++d)
-          EXPECT_NEAR(data.outputRow(0, row, 0)[d], o[row][d], 1e-4);
+  // FlashAttention-2's order and FlashAttention-1's, in tiles of two keys.
+  for (const char *order : {"q_outer", "kv_outer"}) {
+    c.schedule = {std::string("prefill.order=") + order, "prefill.kv_tile=2",
+                  "prefill.block_rows=2"};
+    KernelSet set = kernels(c);
+    ASSERT_FALSE(set.attention.empty());
+    EXPECT_EQ(set.attention.back()->kv_tile, 2);
+    for (const pagoda_kernel_info *kernel : set.attention) {
+      std::vector<State> first = statesAfter(*kernel, data, 2);
+      std::vector<State> second = statesAfter(*kernel, data, 4);
+      const double l[2] = {1.4931, 2.0};
+      const double o[2][2] = {{0.6698, 0.5}, {0.5, 0.5}};
+      for (int row = 0; row < 2; ++row) {
+        EXPECT_NEAR(first[row].m, 0.7071, 1e-4) << kernel->name;
+        EXPECT_NEAR(first[row].l, l[row], 1e-4) << kernel->name;
+        EXPECT_EQ(std::exp(first[row].m - second[row].m), 1) << kernel->name;
+      }
+      for (int splits : {1, 2}) {
+        c.splits = splits;
+        c.kernel = kernel == set.attention.back() ? 1 : 0;
+        data.resetOutputs();
+        check(c, data);
+        for (int row = 0; row < 2; ++row)
+          for (int d = 0; d < 2; ++d)
+            EXPECT_NEAR(data.outputRow(0, row, 0)[d], o[row][d], 1e-4) << order;
+      }
     }
   }
 }

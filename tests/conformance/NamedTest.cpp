@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // One test per fault: indices and boundaries (A), masks, NaN and empty rows
-// (B), head shapes (C), caps and sinks (D), padding (H). Values that can be
-// worked out by hand are compared with them, everything with the oracle. The
-// published worked examples are in ExampleTest.cpp.
+// (B), head shapes (C). Values that can be worked out by hand are compared with
+// them, everything with the oracle. What happens to scores is in
+// NamedScoresTest.cpp, the published worked examples are in ExampleTest.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,6 @@ constexpr double Infinity = std::numeric_limits<double>::infinity();
 using Indices = NamedTest;
 using Masks = NamedTest;
 using Heads = NamedTest;
-using Scores = NamedTest;
 
 //===----------------------------------------------------------------------===//
 // Indices and boundaries
@@ -117,20 +116,39 @@ TEST_F(Indices, A14_ValuesHaveTheirOwnStrides) {
 }
 
 TEST_F(Indices, A15_CombineStaysInBounds) {
-  Case c = makeCase("A15", {{1, 200}, {3, 90}, {1, 7}});
-  c.spec.qHeads = c.spec.kvHeads = 5;
-  c.splits = 4;
-  CaseData split(c);
-  check(c, split);
-  c.splits = 1;
-  CaseData whole(c);
-  check(c, whole);
-  for (int64_t s = 0; s < 3; ++s)
-    for (int64_t t = 0; t < c.lengths[s].q; ++t)
-      for (int64_t h = 0; h < 5; ++h)
-        for (int64_t d = 0; d < 64; ++d)
-          ASSERT_NEAR(split.outputRow(s, t, h)[d], whole.outputRow(s, t, h)[d],
-                      1e-5);
+  for (int kernel : {0, 1}) {
+    Case c = makeCase("A15", {{1, 200}, {3, 90}, {1, 7}});
+    c.spec.qHeads = c.spec.kvHeads = 5;
+    c.kernel = kernel;
+    c.splits = 4;
+    CaseData split(c);
+    check(c, split);
+    c.splits = 1;
+    CaseData whole(c);
+    check(c, whole);
+    for (int64_t s = 0; s < 3; ++s)
+      for (int64_t t = 0; t < c.lengths[s].q; ++t)
+        for (int64_t h = 0; h < 5; ++h)
+          for (int64_t d = 0; d < 64; ++d)
+            ASSERT_NEAR(split.outputRow(s, t, h)[d],
+                        whole.outputRow(s, t, h)[d], 1e-5);
+  }
+}
+
+TEST_F(Indices, OneQueryTo100kKeys) {
+  Case c = makeCase("one query", {{1, 100'000}});
+  c.spec.kvHeads = 1;
+  c.spec.headDim = c.spec.vHeadDim = 32;
+  for (int threads : {1, 2}) {
+    c.threads = threads;
+    check(c);
+  }
+  for (int kernel : {0, 1})
+    for (int64_t splits : {1, 7}) {
+      c.kernel = kernel;
+      c.splits = splits;
+      check(c);
+    }
 }
 
 //===----------------------------------------------------------------------===//
@@ -209,19 +227,25 @@ TEST_F(Masks, B5_PoisonOutsideTheValidTokens) {
 }
 
 TEST_F(Masks, B6_EmptySequencesInABatch) {
-  Case c = makeCase("B6", {{1, 0}, {1, 5}, {1, 0}, {1, 17}});
-  c.spec.causal = false;
-  for (int64_t splits : {0, 1, 3}) {
-    c.splits = splits;
-    CaseData data(c);
-    ASSERT_EQ(data.args.block_table[0], -1);
-    check(c, data);
-    for (int64_t s : {0, 2})
-      for (int64_t h = 0; h < 4; ++h) {
-        EXPECT_EQ(data.lseOf(s, 0, h), -Infinity);
-        EXPECT_EQ(data.outputRow(s, 0, h)[63], 0);
+  // No queries, one, or a few; by the runtime's plan, or on either kernel.
+  Case c = makeCase("B6", {{1, 0}, {1, 5}, {3, 0}, {2, 17}, {0, 9}, {0, 0}});
+  for (bool causal : {false, true})
+    for (int64_t splits : {0, 1, 3})
+      for (int kernel : {0, 1}) {
+        c.spec.causal = causal;
+        c.splits = splits;
+        c.kernel = kernel;
+        CaseData data(c);
+        ASSERT_EQ(data.args.block_table[0], -1);
+        check(c, data);
+        for (int64_t s : {0, 2})
+          for (int64_t t = 0; t < c.lengths[s].q; ++t)
+            for (int64_t h = 0; h < 4; ++h) {
+              EXPECT_EQ(data.lseOf(s, t, h), -Infinity);
+              for (int64_t d = 0; d < 64; ++d)
+                EXPECT_EQ(data.outputRow(s, t, h)[d], 0);
+            }
       }
-  }
 }
 
 TEST_F(Masks, B7_EmptySplits) {
@@ -243,24 +267,35 @@ TEST_F(Masks, B7_EmptySplits) {
 }
 
 TEST_F(Masks, B9_WindowCountsItself) {
-  for (int64_t length : {3, 4, 5, 10}) {
-    Case c = makeCase("B9", {{1, length}});
-    c.spec.window = 4;
-    if (!supported(c))
-      GTEST_SKIP() << backend().unsupported(c);
-    CaseData data(c);
-    for (int64_t h = 0; h < 2; ++h)
-      for (int64_t t = 0; t < length; ++t) {
-        std::fill_n(data.keyRow(0, t, h), 64, 0.0f);
-        std::fill_n(data.valueRow(0, t, h), 64, std::ldexp(1.0f, int(t)));
+  // A window of W is W keys, the query's own included: (left, right) = (W - 1,
+  // 0) where others count the keys on either side.
+  constexpr int64_t Window = 4;
+  for (int64_t length : {3, 4, 5, 10})
+    for (int64_t q : {int64_t(1), length})
+      for (int kernel : {0, 1}) {
+        Case c = makeCase("B9", {{q, length}});
+        c.spec.window = Window;
+        c.splits = 1;
+        c.kernel = kernel;
+        CaseData data(c);
+        for (int64_t h = 0; h < 2; ++h)
+          for (int64_t t = 0; t < length; ++t) {
+            std::fill_n(data.keyRow(0, t, h), 64, 0.0f);
+            std::fill_n(data.valueRow(0, t, h), 64, std::ldexp(1.0f, int(t)));
+          }
+        data.sealInputs();
+        check(c, data);
+        // The mean of 2^first .. 2^(end - 1).
+        for (int64_t row = 0; row < q; ++row) {
+          int64_t end = length - q + row + 1;
+          int64_t first = std::max<int64_t>(end - Window, 0);
+          double mean =
+              (std::ldexp(1.0, int(end)) - std::ldexp(1.0, int(first))) /
+              double(end - first);
+          EXPECT_NEAR(data.outputRow(0, row, 3)[63], mean, 1e-6 * mean)
+              << "row " << row << " of " << q << ", length " << length;
+        }
       }
-    data.sealInputs();
-    check(c, data);
-    if (length == 10) {
-      EXPECT_NEAR(data.outputRow(0, 0, 0)[0], (64 + 128 + 256 + 512) / 4.0,
-                  1e-3);
-    }
-  }
 }
 
 TEST_F(Masks, B12_CausalLimitWithPackedHeads) {
@@ -326,89 +361,6 @@ TEST_F(Heads, C2_AnyHeadDim) {
     c.values = Values::Normal;
     check(c);
   }
-}
-
-//===----------------------------------------------------------------------===//
-// Scores: caps, sinks, padding
-//===----------------------------------------------------------------------===//
-
-TEST_F(Scores, A10_H4_PaddedScoresWouldDominate) {
-  for (int64_t block : {16, 32})
-    for (int64_t length : {16, 33}) {
-      Case c = makeCase("A10", {{1, length}, {length, length}});
-      c.spec.blockSize = block;
-      c.values = Values::LowScores;
-      CaseData data(c);
-      check(c, data);
-      double mean = 0;
-      for (int64_t t = 0; t < length; ++t)
-        mean += data.valueRow(0, t, 0)[7] / double(length);
-      EXPECT_NEAR(data.outputRow(0, 0, 0)[7], mean, 1e-5);
-    }
-}
-
-TEST_F(Scores, SumsOfManyEqualTerms) {
-  // Equal terms added to one accumulator all round the same way: without sums
-  // by tiles the error grows with the number of keys.
-  for (int kernel : {0, 1}) {
-    Case c = makeCase("equal terms", {{2, 6000}});
-    c.spec.qHeads = c.spec.kvHeads = 1;
-    c.spec.headDim = c.spec.vHeadDim = 16;
-    c.splits = 1;
-    c.kernel = kernel;
-    CaseData data(c);
-    for (int64_t t = 0; t < 2; ++t)
-      std::fill_n(data.queryRow(0, t, 0), 16, 0.0f);
-    for (int64_t t = 0; t < 6000; ++t)
-      for (int64_t d = 0; d < 16; ++d)
-        data.valueRow(0, t, 0)[d] = 0.1f + 0.013f * float(d);
-    data.sealInputs();
-    check(c, data);
-  }
-}
-
-TEST_F(Scores, D1_SoftcapBeforeTheMask) {
-  Case c = makeCase("D1", {{2, 2}}); // query 0 sees one key
-  c.spec.softcap = 50;
-  c.spec.scale = 1;
-  if (!supported(c))
-    GTEST_SKIP() << backend().unsupported(c);
-  CaseData data(c);
-  for (int64_t t = 0; t < 2; ++t) {
-    for (int64_t h = 0; h < 4; ++h)
-      std::fill_n(data.queryRow(0, t, h), 64, 1.0f);
-    for (int64_t h = 0; h < 2; ++h) {
-      std::fill_n(data.keyRow(0, t, h), 64, 100.0f / 64);
-      std::fill_n(data.valueRow(0, t, h), 64, float(t));
-    }
-  }
-  data.sealInputs();
-  check(c, data);
-  EXPECT_EQ(data.outputRow(0, 0, 0)[0], 0);
-  EXPECT_NEAR(data.lseOf(0, 0, 0), 50 * std::tanh(2.0), 1e-4);
-}
-
-TEST_F(Scores, D4_SinkCountsOnce) {
-  for (float sink : {0.0f, 80.0f, -std::numeric_limits<float>::infinity()})
-    for (int64_t splits : {1, 3}) {
-      Case c = makeCase("D4", {{1, 3}});
-      c.spec.sinks = true;
-      c.splits = splits;
-      if (!supported(c))
-        GTEST_SKIP() << backend().unsupported(c);
-      CaseData data(c);
-      std::vector<float> sinks(4, sink);
-      data.args.sinks = sinks.data();
-      for (int64_t h = 0; h < 2; ++h)
-        for (int64_t t = 0; t < 3; ++t) {
-          std::fill_n(data.keyRow(0, t, h), 64, 0.0f);
-          std::fill_n(data.valueRow(0, t, h), 64, 1.0f);
-        }
-      data.sealInputs();
-      check(c, data);
-      double expected = 3 / (3 + std::exp(double(sink)));
-      EXPECT_NEAR(data.outputRow(0, 0, 0)[0], expected, 1e-6) << sink;
-    }
 }
 
 } // namespace

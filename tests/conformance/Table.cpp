@@ -92,6 +92,40 @@ void addBlockSizes(std::vector<Case> &cases) {
     }
 }
 
+/// Head dims, ratios and block sizes that nobody would choose, each once, with
+/// empty sequences and with queries before the first key.
+void addCorners(std::vector<Case> &cases) {
+  struct Corner {
+    int64_t dim, vDim, ratio, kvHeads, block;
+  };
+  for (Corner corner : {Corner{1, 256, 71, 1, 1},
+                        {256, 1, 1, 3, 255},
+                        {2, 3, 2, 2, 5},
+                        {7, 65, 3, 1, 13},
+                        {31, 33, 7, 2, 37},
+                        {127, 129, 5, 2, 100},
+                        {200, 50, 16, 1, 77},
+                        {255, 255, 12, 1, 201}}) {
+    Case c = makeCase("corner." + std::to_string(corner.dim) + "_" +
+                          std::to_string(corner.vDim),
+                      {{0, 0},
+                       {1, 0},
+                       {7, 3},
+                       {1, 2 * corner.block},
+                       {2, 0},
+                       {9, 70},
+                       {1, 0}});
+    c.spec.headDim = corner.dim;
+    c.spec.vHeadDim = corner.vDim;
+    c.spec.qHeads = corner.ratio * corner.kvHeads;
+    c.spec.kvHeads = corner.kvHeads;
+    c.spec.blockSize = corner.block;
+    c.spec.scale = 1 / std::sqrt(double(corner.dim));
+    c.spec.layout = corner.dim % 2 ? KvLayout::NHD : KvLayout::HND;
+    addPlans(cases, c);
+  }
+}
+
 void addFeatures(std::vector<Case> &cases) {
   auto add = [&](const std::string &name,
                  const std::function<void(AttentionSpec &)> &change) {
@@ -160,6 +194,7 @@ std::vector<Case> fixedCases() {
   std::vector<Case> cases;
   addShapes(cases);
   addBlockSizes(cases);
+  addCorners(cases);
   addFeatures(cases);
   addOrders(cases);
   addTypes(cases);

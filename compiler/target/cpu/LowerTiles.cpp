@@ -15,9 +15,12 @@
 
 #include "compiler/target/cpu/LowerTiles.h"
 #include "compiler/Passes.h"
+#include "compiler/target/cpu/CheckKernel.h"
 #include "compiler/target/cpu/TileEmitter.h"
 
 #include "llvm/ADT/TypeSwitch.h"
+
+#include <limits>
 
 using namespace mlir;
 using namespace pagoda;
@@ -83,17 +86,6 @@ private:
 //===----------------------------------------------------------------------===//
 
 LogicalResult KernelLowering::run() {
-  ScheduleAttr schedule = c.schedule;
-  if (schedule.getOrder() < LoopOrder::q_outer &&
-      schedule.getLanes() != Lanes::queries)
-    return c.kernel.emitOpError()
-           << "loop order " << stringifyLoopOrder(schedule.getOrder())
-           << " needs lanes = queries";
-  if (c.rows() < c.group)
-    return c.kernel.emitOpError()
-           << "schedule q_tile must hold the " << c.group
-           << " query heads of a kv head, got " << c.rows();
-
   b.setInsertionPoint(c.kernel);
   Type pointer = b.pointerType();
   auto type =
@@ -106,11 +98,18 @@ LogicalResult KernelLowering::run() {
   b.setInsertionPointToStart(entry);
   c.args = entry->getArgument(0);
   c.scratch = entry->getArgument(3);
-  emitter = schedule.getLanes() == Lanes::queries
+  emitter = c.schedule.getLanes() == Lanes::queries
                 ? TileEmitter::lanesAreQueries(c)
                 : TileEmitter::lanesAreHeadDim(c);
   lowerBody(c.kernel.getBody().front());
   LLVM::ReturnOp::create(b, ValueRange{});
+  // Slots are addressed by 32-bit constants.
+  if (c.slots.bytes() > std::numeric_limits<int32_t>::max()) {
+    function.erase();
+    return c.kernel.emitOpError()
+           << "needs " << c.slots.bytes()
+           << " bytes of scratch memory, expected less than 2 GiB";
+  }
   setDescription(function, describe());
   c.kernel.erase();
   return success();
@@ -479,6 +478,8 @@ void KernelLowering::lowerKvRef(KvRefOp op, Value j) {
 }
 
 LogicalResult pagoda::lowerCpuTiles(KernelOp kernel) {
+  if (failed(checkCpuKernel(kernel)))
+    return failure();
   CpuBuilder b(kernel.getLoc(), kernel);
   return KernelLowering(kernel, b).run();
 }

@@ -80,8 +80,8 @@ protected:
 };
 
 TEST_F(Variants, TheMachineDecides) {
-  // Two machines, two specifications, prefill, decode and merge.
-  EXPECT_EQ(library->kernels().size(), 12u);
+  // Two machines, two specifications: prefill, decode, merge, append and copy.
+  EXPECT_EQ(library->kernels().size(), 20u);
   EXPECT_TRUE(library->find("attention_x86_64_v3_full_prefill"));
   EXPECT_TRUE(library->find("attention_x86_64_v4_windowed_decode"));
   for (uint32_t features :
