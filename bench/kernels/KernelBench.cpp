@@ -140,6 +140,21 @@ void registerAll(const Settings &settings) {
           decode);
     }
   }
+  // What a mask saves, by the times of two rows. Windowed: a cache of 32k
+  // tokens against one of 1k, as many sequences and visible bytes. Causal:
+  // against the row above of the same tokens.
+  constexpr int64_t Sequences = 5;
+  AttentionSpec spec = defaultSpec(KvLayout::HND);
+  add({"decode/f32/d:128/tokens:1024/sequences:5/hnd", spec, 1, 1024,
+       Sequences},
+      decode);
+  spec.window = 1024;
+  add({"decode/f32/d:128/tokens:32768/window:1024/sequences:5/hnd", spec, 1,
+       32768, Sequences},
+      decode);
+  spec.window.reset();
+  spec.causal = false;
+  add({"prefill/f32/d:128/tokens:2048/full/hnd", spec, 2048, 2048, 1}, prefill);
 }
 
 /// Prints as usual and keeps the rows for a table.

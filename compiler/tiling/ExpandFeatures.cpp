@@ -61,6 +61,16 @@ struct Expander {
     return arith::MulIOp::create(b, index, op.getChunk());
   }
 
+  /// One past the last key of the chunk that `position` is in. Only where a
+  /// prefix shows keys after the query does a chunk bound them. A query before
+  /// the first key is in a chunk without keys.
+  Value chunkEnd(Value position) {
+    Value end = arith::AddIOp::create(b, chunkStart(position), op.getChunk());
+    Value none = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, position,
+                                       constant(0));
+    return arith::SelectOp::create(b, none, constant(0), end);
+  }
+
   /// How many keys of sequence `seq` all of its queries see; null: none do.
   Value prefixOf(Value seq) {
     if (!op.getPrefixLens())
@@ -103,8 +113,11 @@ struct Expander {
       Value prefix = prefixOf(region.getArgument(0));
       auto upTo = [&](Value bound, Value position) -> Value {
         Value end = arith::AddIOp::create(b, position, constant(1));
-        if (prefix)
+        if (prefix) {
           end = arith::MaxSIOp::create(b, end, prefix);
+          if (op.getChunk())
+            end = arith::MinSIOp::create(b, end, chunkEnd(position));
+        }
         return arith::MinSIOp::create(b, bound, end);
       };
       range[2] = upTo(range[2], qLo);
@@ -141,6 +154,9 @@ struct Expander {
     if (op.getChunk())
       both(arith::CmpIOp::create(b, arith::CmpIPredicate::sge, kvPos,
                                  chunkStart(qPos)));
+    if (op.getChunk() && op.getPrefixLens())
+      both(arith::CmpIOp::create(b, arith::CmpIPredicate::slt, kvPos,
+                                 chunkEnd(qPos)));
     YieldOp::create(b, seen);
   }
 

@@ -151,6 +151,12 @@ void addFeatures(std::vector<Case> &cases) {
     spec.prefixLm = true;
     spec.window = 20;
   });
+  // Lengths over several chunks, and a query before the first key.
+  Case chunks = makeCase("feature.prefix_chunk", mixedBatch());
+  chunks.lengths.push_back({7, 3});
+  chunks.spec.prefixLm = true;
+  chunks.spec.chunk = 24;
+  addPlans(cases, chunks);
   add("softcap_window", [](AttentionSpec &spec) {
     spec.window = 20;
     spec.softcap = 50;
