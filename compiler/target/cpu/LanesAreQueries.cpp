@@ -21,12 +21,14 @@ using namespace pagoda;
 /// item's last repeat it: they are computed and never stored.
 void LanesAreQueries::loadQ(const Panel &panel) {
   Type type = c.kernel.getQType();
-  Value target = panelOf(q, kDim(), panel);
+  Value panelQ = panelOf(q, kDim(), panel);
   Value lastRow = b.sub(b.widen(c.item.packedRows), 1);
-  for (int64_t n = 0; n < vectors(); ++n) {
+  forEachVector([&](Value n, Value bytes) {
+    Value target = b.at(panelQ, bytes);
     Values sources;
     for (int64_t lane = 0; lane < c.lanes; ++lane) {
-      Value row = b.add(b.mul(panel.index, panelRows()), n * c.lanes + lane);
+      Value row = b.add(
+          b.add(b.mul(panel.index, panelRows()), b.mul(n, c.lanes)), lane);
       Value packed = b.min(row, lastRow);
       Value token = b.div(packed, c.group);
       Value head = b.sub(packed, b.mul(token, c.group));
@@ -47,7 +49,7 @@ void LanesAreQueries::loadQ(const Panel &panel) {
               type, c.lanes, b.at(source, b.mul(d, bytesOf(type)))));
         Value row = b.at(target, b.mul(d, rowBytes()));
         for (auto [i, column] : llvm::enumerate(transposed(block)))
-          storeRow(column, b.at(row, i * rowBytes()), n);
+          storeRow(column, b.at(row, i * rowBytes()), 0);
       });
     for (int64_t d = whole; d < kDim(); ++d) {
       Value column = b.splat(b.f32(0), c.lanes);
@@ -56,9 +58,9 @@ void LanesAreQueries::loadQ(const Panel &panel) {
         column = vector::InsertOp::create(b, element, column,
                                           ArrayRef<int64_t>{int64_t(lane)});
       }
-      storeRow(column, b.at(target, d * rowBytes()), n);
+      storeRow(column, b.at(target, d * rowBytes()), 0);
     }
-  }
+  });
 }
 
 /// `lanes` vectors as a square matrix, transposed by exchanging blocks of 1, 2,
@@ -243,32 +245,33 @@ void LanesAreQueries::store(StoreOp op, const Panel &panel) {
 }
 
 void LanesAreQueries::storeRows(const Panel &panel, Type type) {
-  Value rowsO = panelOf(o, vDim(), panel);
-  for (int64_t n = 0; n < vectors(); ++n) {
-    Value scale = loadRow(c.slot(scales), n);
+  Value panelO = panelOf(o, vDim(), panel);
+  forEachVector([&](Value n, Value bytes) {
+    Value rowsO = b.at(panelO, bytes);
+    Value scale = loadRow(b.at(c.slot(scales), bytes), 0);
+    Value slots = b.at(c.slot(targets), b.mul(n, c.lanes * 8));
     Values pointers;
     for (int64_t lane = 0; lane < c.lanes; ++lane)
-      pointers.push_back(
-          b.load(b.pointerType(), c.slot(targets + (n * c.lanes + lane) * 8)));
+      pointers.push_back(b.load(b.pointerType(), b.at(slots, lane * 8)));
     int64_t whole = vDim() / c.lanes * c.lanes;
     if (whole)
       b.forLoop(b.i64(0), b.i64(whole), c.lanes, [&](Value d) {
         Value row = b.at(rowsO, b.mul(d, rowBytes()));
         Values block;
         for (int64_t i = 0; i < c.lanes; ++i)
-          block.push_back(b.mulf(loadRow(b.at(row, i * rowBytes()), n), scale));
+          block.push_back(b.mulf(loadRow(b.at(row, i * rowBytes()), 0), scale));
         for (auto [pointer, value] : llvm::zip(pointers, transposed(block)))
           storeFromF32(type, value, b.at(pointer, b.mul(d, bytesOf(type))));
       });
     for (int64_t d = whole; d < vDim(); ++d) {
-      Value column = b.mulf(loadRow(b.at(rowsO, d * rowBytes()), n), scale);
+      Value column = b.mulf(loadRow(b.at(rowsO, d * rowBytes()), 0), scale);
       for (auto [lane, pointer] : llvm::enumerate(pointers)) {
         Value element = vector::ExtractOp::create(
             b, column, ArrayRef<int64_t>{int64_t(lane)});
         storeFromF32(type, element, b.at(pointer, d * bytesOf(type)));
       }
     }
-  }
+  });
 }
 
 std::unique_ptr<TileEmitter>

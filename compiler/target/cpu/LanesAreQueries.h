@@ -82,6 +82,12 @@ private:
     Value index = b.add(b.mul(panel.head, panels()), panel.index);
     return b.at(c.slot(slot), b.mul(index, cols * rowBytes()));
   }
+  /// Runs `body` for each vector of a row, given its number and its offset in
+  /// bytes: a loop, since transpositions are long.
+  void forEachVector(llvm::function_ref<void(Value, Value)> body) {
+    b.forLoop(b.i64(0), b.i64(vectors()), 1,
+              [&](Value n) { body(n, b.mul(n, vectorBytes())); });
+  }
   /// Vector n of the row of vectors at `row`.
   Value loadRow(Value row, int64_t n) {
     return b.load(b.vectorType(c.lanes), b.at(row, n * vectorBytes()),
