@@ -56,7 +56,7 @@ pagoda::createTargetMachine(const Machine &machine) {
                              error.c_str());
   std::unique_ptr<TargetMachine> result(target->createTargetMachine(
       triple, machine.cpu, machine.features, TargetOptions(), Reloc::PIC_,
-      std::nullopt, CodeGenOptLevel::Aggressive));
+      std::nullopt, CodeGenOptLevel::Default));
   if (!result)
     return createStringError("target %s: no code generator for %s",
                              machine.name.c_str(), machine.triple.c_str());

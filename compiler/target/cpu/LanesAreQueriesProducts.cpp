@@ -95,8 +95,9 @@ void LanesAreQueries::qk(QkOp op, const Panel &panel) {
       }
       return sums;
     };
-    // A cache line of f32 at a time, and of the next rows meanwhile.
-    constexpr int64_t unroll = lineBytes / 4;
+    // A cache line of f32 at a time, and of the next rows meanwhile. Masked
+    // tiles are few and get by with less code: generating it takes time.
+    const int64_t unroll = panel.valid ? 4 : lineBytes / 4;
     int64_t whole = kDim() / unroll * unroll;
     Values sums = splats(0, block * vectors());
     if (whole)
