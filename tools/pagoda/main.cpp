@@ -61,6 +61,18 @@ llvm::Error checkNames(cl::SubCommand &sub, ArrayRef<char *> arguments) {
   return llvm::Error::success();
 }
 
+/// The parser would take some options of an unknown subcommand for --help.
+llvm::Error checkCommand(StringRef name) {
+  std::string known;
+  for (const Command &command : commands) {
+    if (command.sub().getName() == name)
+      return llvm::Error::success();
+    known += (known.empty() ? "" : ", ") + command.sub().getName().str();
+  }
+  return createStringError("unknown subcommand '" + name + "', known are " +
+                           known);
+}
+
 /// Reports `error`, if it is one, and says whether it was.
 bool report(llvm::Error error) {
   if (!error)
@@ -82,6 +94,8 @@ int main(int argc, char **argv) {
   cl::HideUnrelatedOptions(pagoda::optionCategory());
   for (const Command &command : commands)
     cl::HideUnrelatedOptions(pagoda::optionCategory(), command.sub());
+  if (argc > 1 && argv[1][0] != '-' && report(checkCommand(argv[1])))
+    return 1;
   if (argc > 1)
     for (const Command &command : commands)
       if (command.sub().getName() == argv[1] &&
