@@ -7,7 +7,7 @@
 //
 // One row per family. Defaults are those of the configuration classes in
 // Hugging Face transformers, or of the class that a model's own repository
-// ships.
+// ships. A table, so as long as there are families.
 //
 //===----------------------------------------------------------------------===//
 

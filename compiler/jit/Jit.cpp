@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Loads the very object code that `gen` writes into this process through ORC, so
-// that what is tuned and tested in process is what ships.
+// Loads the very object code that `gen` writes into this process through ORC,
+// so that what is tuned and tested in process is what ships.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,8 +55,8 @@ JitLibrary::compile(const std::vector<AttentionSpec> &specs,
       return process.takeError();
     (*jit)->getMainJITDylib().addGenerator(std::move(*process));
   }
-  if (Error error = (*jit)->addObjectFile(MemoryBuffer::getMemBufferCopy(
-          artifact->object, options.name)))
+  if (Error error = (*jit)->addObjectFile(
+          MemoryBuffer::getMemBufferCopy(artifact->object, options.name)))
     return error;
   Expected<orc::ExecutorAddr> symbol = (*jit)->lookup(PAGODA_LIBRARY_SYMBOL);
   if (!symbol)

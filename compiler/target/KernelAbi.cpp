@@ -33,23 +33,60 @@ template <typename T> static constexpr FieldType typeOf() {
 }
 
 #define FIELD(STRUCT, NAME)                                                    \
-  {#NAME, AbiField{int64_t(offsetof(STRUCT, NAME)),                            \
-                   typeOf<decltype(STRUCT{}.NAME)>()}}
+  {                                                                            \
+    #NAME, AbiField {                                                          \
+      int64_t(offsetof(STRUCT, NAME)), typeOf<decltype(STRUCT{}.NAME)>()       \
+    }                                                                          \
+  }
 
 AbiField pagoda::attentionField(StringRef name) {
   static const llvm::StringMap<AbiField> fields = {
 #define F(NAME) FIELD(pagoda_attention_args, NAME)
-      F(q), F(q_token_stride), F(q_head_stride), F(o), F(o_token_stride),
-      F(o_head_stride), F(lse), F(lse_token_stride), F(lse_head_stride),
-      F(k.base), F(k.block_stride), F(k.head_stride), F(k.token_stride),
-      F(v.base), F(v.block_stride), F(v.head_stride), F(v.token_stride),
-      F(k_scale.base), F(k_scale.block_stride), F(k_scale.head_stride),
-      F(k_scale.token_stride), F(v_scale.base), F(v_scale.block_stride),
-      F(v_scale.head_stride), F(v_scale.token_stride), F(block_table),
-      F(block_table_stride), F(items), F(counts), F(row_map), F(row_pos),
-      F(row_seq), F(partial_o), F(partial_ml), F(merges), F(merge_slots),
-      F(sinks), F(alibi_slopes), F(prefix_lens), F(aux), F(aux_count),
-      F(scale), F(softcap), F(window), F(chunk)};
+      F(q),
+      F(q_token_stride),
+      F(q_head_stride),
+      F(o),
+      F(o_token_stride),
+      F(o_head_stride),
+      F(lse),
+      F(lse_token_stride),
+      F(lse_head_stride),
+      F(k.base),
+      F(k.block_stride),
+      F(k.head_stride),
+      F(k.token_stride),
+      F(v.base),
+      F(v.block_stride),
+      F(v.head_stride),
+      F(v.token_stride),
+      F(k_scale.base),
+      F(k_scale.block_stride),
+      F(k_scale.head_stride),
+      F(k_scale.token_stride),
+      F(v_scale.base),
+      F(v_scale.block_stride),
+      F(v_scale.head_stride),
+      F(v_scale.token_stride),
+      F(block_table),
+      F(block_table_stride),
+      F(items),
+      F(counts),
+      F(row_map),
+      F(row_pos),
+      F(row_seq),
+      F(partial_o),
+      F(partial_ml),
+      F(merges),
+      F(merge_slots),
+      F(sinks),
+      F(alibi_slopes),
+      F(prefix_lens),
+      F(aux),
+      F(aux_count),
+      F(scale),
+      F(softcap),
+      F(window),
+      F(chunk)};
 #undef F
   auto it = fields.find(name);
   assert(it != fields.end() && "unknown field of pagoda_attention_args");
@@ -59,11 +96,11 @@ AbiField pagoda::attentionField(StringRef name) {
 AbiField pagoda::appendField(StringRef name) {
   static const llvm::StringMap<AbiField> fields = {
 #define F(NAME) FIELD(pagoda_append_args, NAME)
-      F(k_new), F(k_token_stride), F(k_head_stride), F(v_new),
-      F(v_token_stride), F(v_head_stride), F(k.base), F(k.block_stride),
-      F(k.head_stride), F(k.token_stride), F(v.base), F(v.block_stride),
-      F(v.head_stride), F(v.token_stride), F(slot_mapping), F(positions),
-      F(rope_cos), F(rope_sin), F(rope_stride)};
+      F(k_new),          F(k_token_stride), F(k_head_stride), F(v_new),
+      F(v_token_stride), F(v_head_stride),  F(k.base),        F(k.block_stride),
+      F(k.head_stride),  F(k.token_stride), F(v.base),        F(v.block_stride),
+      F(v.head_stride),  F(v.token_stride), F(slot_mapping),  F(positions),
+      F(rope_cos),       F(rope_sin),       F(rope_stride)};
 #undef F
   auto it = fields.find(name);
   assert(it != fields.end() && "unknown field of pagoda_append_args");
@@ -73,9 +110,9 @@ AbiField pagoda::appendField(StringRef name) {
 AbiField pagoda::copyField(StringRef name) {
   static const llvm::StringMap<AbiField> fields = {
 #define F(NAME) FIELD(pagoda_copy_args, NAME)
-      F(k.base), F(k.block_stride), F(k.head_stride), F(k.token_stride),
-      F(v.base), F(v.block_stride), F(v.head_stride), F(v.token_stride),
-      F(copies)};
+      F(k.base),         F(k.block_stride), F(k.head_stride),
+      F(k.token_stride), F(v.base),         F(v.block_stride),
+      F(v.head_stride),  F(v.token_stride), F(copies)};
 #undef F
   auto it = fields.find(name);
   assert(it != fields.end() && "unknown field of pagoda_copy_args");
@@ -85,9 +122,9 @@ AbiField pagoda::copyField(StringRef name) {
 AbiField pagoda::itemField(StringRef name) {
   static const llvm::StringMap<AbiField> fields = {
 #define F(NAME) FIELD(pagoda_work_item, NAME)
-      F(table_row), F(row_map_offset), F(row_count), F(head_begin),
-      F(head_count), F(kv_begin), F(kv_end), F(q_pos0), F(partial_slot),
-      F(flags)};
+      F(table_row),    F(row_map_offset), F(row_count), F(head_begin),
+      F(head_count),   F(kv_begin),       F(kv_end),    F(q_pos0),
+      F(partial_slot), F(flags)};
 #undef F
   auto it = fields.find(name);
   assert(it != fields.end() && "unknown field of pagoda_work_item");
@@ -133,10 +170,11 @@ int32_t pagoda::dtypeOf(Type element) {
 // The integers of a description, in one list, so that writing to and reading
 // from an attribute cannot disagree.
 #define PAGODA_INFO_INTEGERS(X)                                                \
-  X(scratch_bytes) X(cpu_features) X(mods_hash) X(role) X(features)            \
-  X(q_heads) X(kv_heads) X(head_dim) X(v_head_dim) X(block_size) X(layout)     \
-  X(q_dtype) X(k_dtype) X(v_dtype) X(o_dtype) X(max_rows) X(heads_per_item)    \
-  X(kv_tile) X(threads) X(shared_bytes) X(rotary_dim) X(rope_interleaved)
+  X(scratch_bytes)                                                             \
+  X(cpu_features) X(mods_hash) X(role) X(features) X(q_heads) X(kv_heads)      \
+      X(head_dim) X(v_head_dim) X(block_size) X(layout) X(q_dtype) X(k_dtype)  \
+          X(v_dtype) X(o_dtype) X(max_rows) X(heads_per_item) X(kv_tile)       \
+              X(threads) X(shared_bytes) X(rotary_dim) X(rope_interleaved)
 
 static constexpr StringLiteral infoAttribute = "pagoda.kernel_info";
 
@@ -164,9 +202,8 @@ std::vector<KernelDescription> pagoda::descriptionsOf(ModuleOp module) {
     description.target = dictionary.getAs<StringAttr>("target").str();
     description.schedule = dictionary.getAs<StringAttr>("schedule").str();
 #define X(NAME)                                                                \
-  description.info.NAME =                                                      \
-      static_cast<decltype(description.info.NAME)>(                            \
-          dictionary.getAs<IntegerAttr>(#NAME).getInt());
+  description.info.NAME = static_cast<decltype(description.info.NAME)>(        \
+      dictionary.getAs<IntegerAttr>(#NAME).getInt());
     PAGODA_INFO_INTEGERS(X)
 #undef X
     result.push_back(std::move(description));
@@ -196,22 +233,36 @@ void pagoda::addLibraryTable(llvm::Module &module,
     const pagoda_kernel_info &info = kernel.info;
     llvm::Constant *code = module.getFunction(kernel.symbol);
     // In the order of pagoda_kernel_info; the assertion below guards the size.
-    entries.push_back(llvm::ConstantStruct::getAnon(
-        {integer(i32, PAGODA_ABI_VERSION),
-         integer(i32, sizeof(pagoda_kernel_info)), string(kernel.symbol),
-         string(kernel.target), string(kernel.schedule), code,
-         integer(i64, info.scratch_bytes), integer(i64, info.cpu_features),
-         integer(i64, info.mods_hash), integer(i32, info.role),
-         integer(i32, info.features), integer(i32, info.q_heads),
-         integer(i32, info.kv_heads), integer(i32, info.head_dim),
-         integer(i32, info.v_head_dim), integer(i32, info.block_size),
-         integer(i32, info.layout), integer(i32, info.q_dtype),
-         integer(i32, info.k_dtype), integer(i32, info.v_dtype),
-         integer(i32, info.o_dtype), integer(i32, info.max_rows),
-         integer(i32, info.heads_per_item), integer(i32, info.kv_tile),
-         integer(i32, info.threads), integer(i32, info.shared_bytes),
-         integer(i32, info.rotary_dim), integer(i32, info.rope_interleaved),
-         integer(i32, 0)}));
+    entries.push_back(
+        llvm::ConstantStruct::getAnon({integer(i32, PAGODA_ABI_VERSION),
+                                       integer(i32, sizeof(pagoda_kernel_info)),
+                                       string(kernel.symbol),
+                                       string(kernel.target),
+                                       string(kernel.schedule),
+                                       code,
+                                       integer(i64, info.scratch_bytes),
+                                       integer(i64, info.cpu_features),
+                                       integer(i64, info.mods_hash),
+                                       integer(i32, info.role),
+                                       integer(i32, info.features),
+                                       integer(i32, info.q_heads),
+                                       integer(i32, info.kv_heads),
+                                       integer(i32, info.head_dim),
+                                       integer(i32, info.v_head_dim),
+                                       integer(i32, info.block_size),
+                                       integer(i32, info.layout),
+                                       integer(i32, info.q_dtype),
+                                       integer(i32, info.k_dtype),
+                                       integer(i32, info.v_dtype),
+                                       integer(i32, info.o_dtype),
+                                       integer(i32, info.max_rows),
+                                       integer(i32, info.heads_per_item),
+                                       integer(i32, info.kv_tile),
+                                       integer(i32, info.threads),
+                                       integer(i32, info.shared_bytes),
+                                       integer(i32, info.rotary_dim),
+                                       integer(i32, info.rope_interleaved),
+                                       integer(i32, 0)}));
   }
   auto *arrayType = llvm::ArrayType::get(
       entries.empty() ? llvm::StructType::get(context) : entries[0]->getType(),
@@ -220,8 +271,7 @@ void pagoda::addLibraryTable(llvm::Module &module,
          module.getDataLayout().getTypeAllocSize(entries[0]->getType()) ==
              sizeof(pagoda_kernel_info));
   auto *table = new llvm::GlobalVariable(
-      module, arrayType, /*isConstant=*/true,
-      llvm::GlobalValue::PrivateLinkage,
+      module, arrayType, /*isConstant=*/true, llvm::GlobalValue::PrivateLinkage,
       llvm::ConstantArray::get(arrayType, entries), "pagoda_kernels");
   llvm::Constant *library = llvm::ConstantStruct::getAnon(
       {integer(i32, PAGODA_ABI_VERSION), integer(i32, entries.size()), table});

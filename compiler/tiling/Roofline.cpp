@@ -13,6 +13,8 @@
 
 #include "compiler/tiling/Roofline.h"
 
+#include "compiler/tiling/SramFit.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -20,21 +22,6 @@
 
 using namespace llvm;
 using namespace pagoda;
-
-static double byteSize(DType type) {
-  switch (type) {
-  case DType::F32:
-    return 4;
-  case DType::F16:
-  case DType::BF16:
-    return 2;
-  case DType::F8E4M3:
-  case DType::F8E5M2:
-  case DType::I8:
-    return 1;
-  }
-  llvm_unreachable("not a data type");
-}
 
 const Limit &Roofline::binding() const {
   return *llvm::max_element(limits, [](const Limit &a, const Limit &b) {
@@ -59,8 +46,10 @@ Roofline pagoda::roofline(const Machine &machine, const AttentionSpec &spec,
                           const Schedule &schedule, const SequenceWork &work) {
   bool nvidia = machine.kind == TargetKind::Nvidia;
   bool lanesAreQueries = schedule.lanes == Schedule::Lanes::Queries;
-  double key = double(spec.headDim + spec.vHeadDim) * byteSize(spec.kvType);
-  double row = double(spec.headDim + spec.vHeadDim) * byteSize(spec.qType);
+  double key =
+      double(spec.headDim + spec.vHeadDim) * double(byteSize(spec.kvType));
+  double row =
+      double(spec.headDim + spec.vHeadDim) * double(byteSize(spec.qType));
   int64_t start = work.keys - work.queries;
   int64_t tokens = std::max<int64_t>(1, schedule.qTile / spec.group());
 

@@ -27,6 +27,21 @@
 using namespace llvm;
 using namespace pagoda;
 
+int64_t pagoda::byteSize(DType type) {
+  switch (type) {
+  case DType::F32:
+    return 4;
+  case DType::F16:
+  case DType::BF16:
+    return 2;
+  case DType::F8E4M3:
+  case DType::F8E5M2:
+  case DType::I8:
+    return 1;
+  }
+  llvm_unreachable("not a data type");
+}
+
 namespace {
 
 constexpr int64_t f32Bytes = 4;
@@ -55,21 +70,6 @@ constexpr int64_t enoughAccumulators = 16;
 constexpr double runBytes = 2048, worstRun = 2.0 / 3;
 // Registers per thread beyond those of tiles, and the most a kernel may use.
 constexpr int64_t otherRegisters = 40, usableRegisters = 240;
-
-int64_t byteSize(DType type) {
-  switch (type) {
-  case DType::F32:
-    return 4;
-  case DType::F16:
-  case DType::BF16:
-    return 2;
-  case DType::F8E4M3:
-  case DType::F8E5M2:
-  case DType::I8:
-    return 1;
-  }
-  llvm_unreachable("not a data type");
-}
 
 /// Collects a candidate's levels, steps and cost.
 class Account {

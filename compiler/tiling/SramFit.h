@@ -36,6 +36,9 @@ struct PaperTiles {
 /// fast memory in elements; `headDim`: d. Both at least 1.
 PaperTiles paperTiles(int64_t elements, int64_t headDim);
 
+/// Bytes of one element.
+int64_t byteSize(DType type);
+
 /// One line of a derivation. The texts are constants.
 struct Step {
   llvm::StringRef name;

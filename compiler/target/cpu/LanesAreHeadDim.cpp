@@ -11,7 +11,7 @@
 // keys padded. QK sums along lanes; the sums of four keys are reduced together
 // by a transposing reduction. While keys stream in, rows of V that are due
 // `prefetch` heads later are prefetched: only the block table knows where they
-// are.
+// are. One file over 500 lines: its steps share the layout of every buffer.
 //
 //===----------------------------------------------------------------------===//
 

@@ -120,11 +120,6 @@ KernelDescription KernelLowering::describe() {
   result.symbol = c.kernel.getSymName().str();
   result.target = ("cpu:" + c.kernel.getTarget()->getName()).str();
   llvm::raw_string_ostream(result.schedule) << c.schedule;
-  auto dtype = [](Type type) -> int32_t {
-    if (type.isF32())
-      return PAGODA_F32;
-    return type.isF16() ? PAGODA_F16 : PAGODA_BF16;
-  };
   pagoda_kernel_info &info = result.info;
   info.scratch_bytes = c.slots.bytes();
   info.cpu_features = uint64_t(c.kernel.getTarget()->getCpuFeatures());
@@ -139,8 +134,8 @@ KernelDescription KernelLowering::describe() {
   info.block_size = int32_t(c.cache.getBlock());
   info.layout =
       c.cache.getLayout() == CacheLayout::nhd ? PAGODA_NHD : PAGODA_HND;
-  info.q_dtype = info.o_dtype = dtype(c.kernel.getQType());
-  info.k_dtype = info.v_dtype = dtype(c.cache.getElt());
+  info.q_dtype = info.o_dtype = dtypeOf(c.kernel.getQType());
+  info.k_dtype = info.v_dtype = dtypeOf(c.cache.getElt());
   info.max_rows = int32_t(c.maxTokens());
   info.heads_per_item = int32_t(c.schedule.getHeads());
   info.kv_tile = int32_t(c.kvTile());

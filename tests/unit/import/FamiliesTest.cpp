@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Configs of models that no shipped file covers, with values derived by hand
-// from what their published code does.
+// from what their published code does. A table, so as long as there are rules.
 //
 //===----------------------------------------------------------------------===//
 

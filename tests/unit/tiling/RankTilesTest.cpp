@@ -33,16 +33,18 @@ TEST(RankTiles, PrefillOnAvx2) {
 
 TEST(RankTiles, PrefillOnAvx512) {
   Schedule s = best("x86-64-v4", spec(16, 8, 128), Variant::Prefill);
-  EXPECT_EQ(s.str(), "order=q_outer,lanes=queries,q_tile=384,kv_tile=64,heads="
-                     "1,block_rows=4,block_vectors=4,prefetch=1,pack=0,stages=1,"
-                     "warps=1");
+  EXPECT_EQ(s.str(),
+            "order=q_outer,lanes=queries,q_tile=384,kv_tile=64,heads="
+            "1,block_rows=4,block_vectors=4,prefetch=1,pack=0,stages=1,"
+            "warps=1");
 }
 
 TEST(RankTiles, DecodeTakesAllHeadsOfABlock) {
   Schedule s = best("x86-64-v3", spec(16, 8, 128), Variant::Decode);
-  EXPECT_EQ(s.str(), "order=split_kv,lanes=head_dim,q_tile=2,kv_tile=16,heads="
-                     "8,block_rows=2,block_vectors=2,prefetch=3,pack=0,stages=1,"
-                     "warps=1");
+  EXPECT_EQ(s.str(),
+            "order=split_kv,lanes=head_dim,q_tile=2,kv_tile=16,heads="
+            "8,block_rows=2,block_vectors=2,prefetch=3,pack=0,stages=1,"
+            "warps=1");
 }
 
 TEST(RankTiles, DecodeTakesAllHeadsOfATokenMajorBlock) {
@@ -106,9 +108,10 @@ TEST(RankTiles, OddGroupsWasteFewRows) {
 TEST(RankTiles, NvidiaFitsTheMatrixShape) {
   for (const char *on : {"sm_80", "sm_86", "sm_90a"}) {
     Schedule s = best(on, spec(16, 8, 64, DType::F16), Variant::Prefill);
-    EXPECT_EQ(s.str(), "order=q_outer,lanes=queries,q_tile=64,kv_tile=64,heads="
-                       "1,block_rows=1,block_vectors=1,prefetch=0,pack=0,stages=2,"
-                       "warps=4");
+    EXPECT_EQ(s.str(),
+              "order=q_outer,lanes=queries,q_tile=64,kv_tile=64,heads="
+              "1,block_rows=1,block_vectors=1,prefetch=0,pack=0,stages=2,"
+              "warps=4");
     s = best(on, spec(16, 8, 64, DType::F16), Variant::Decode);
     EXPECT_EQ(s.order, Schedule::Order::SplitKv);
     EXPECT_EQ(s.qTile, 64);

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The two ends of a kernel's lowering: which kernels are refused, with the field,
-// what is expected and what came, and how a lowered one is described to callers.
+// The two ends of a kernel's lowering: which kernels are refused, with the
+// field, what is expected and what came, and how a lowered one is described to
+// callers.
 //
 //===----------------------------------------------------------------------===//
 
