@@ -54,11 +54,11 @@ struct AttentionSpec {
   // Which scores count and how. Run-time arguments carry the numbers; a value
   // here says that the feature exists and which number the model uses.
   bool causal = true;
-  std::optional<int64_t> window; ///< keys a query sees, itself included
-  std::optional<int64_t> chunk;  ///< positions per chunk (chunked attention)
-  std::optional<double> softcap; ///< score = c * tanh(score / c)
-  bool prefixLm = false;         ///< the first keys are seen by all queries
-  bool sinks = false;            ///< one learned logit per query head
+  std::optional<int64_t> window;  ///< keys a query sees, itself included
+  std::optional<int64_t> chunk;   ///< positions per chunk (chunked attention)
+  std::optional<double> softcap;  ///< score = c * tanh(score / c)
+  bool prefixLm = false;          ///< the first keys are seen by all queries
+  bool sinks = false;             ///< one learned logit per query head
   std::vector<float> alibiSlopes; ///< one per query head; empty: no ALiBi
 
   // What append kernels do to keys; attention kernels do not depend on it.

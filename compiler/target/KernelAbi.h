@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The one place where the compiler reads kernel_abi.h's layout: fields by name as
-// byte offsets and types, the kernel description that travels from lowering to
-// emission, and the library table that a module exports.
+// The one place where the compiler reads kernel_abi.h's layout: fields by name
+// as byte offsets and types, the kernel description that travels from lowering
+// to emission, and the library table that a module exports.
 //
 //===----------------------------------------------------------------------===//
 

@@ -89,8 +89,8 @@ bool sees(const Problem &problem, int64_t seq, int64_t qPos, int64_t kvPos);
 
 /// Attention of new token `token` (0 .. qLen - 1) of sequence `seq`, query head
 /// `head`. The score of key j is
-///   s_j = scale * q.k_j;  then a user's scoreMod;  s_j = cap * tanh(s_j / cap) with a soft cap;
-///   s_j += slope[head] * (kvPos - qPos) with ALiBi;
+///   s_j = scale * q.k_j;  then a user's scoreMod;  s_j = cap * tanh(s_j / cap)
+///   with a soft cap; s_j += slope[head] * (kvPos - qPos) with ALiBi;
 /// p = softmax(s) over visible keys and the head's sink, which has no value.
 /// Only visible keys are read. Reuses the vectors of `row`.
 void attendRow(const Problem &problem, int64_t seq, int64_t token, int64_t head,
