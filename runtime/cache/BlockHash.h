@@ -26,9 +26,11 @@ namespace pagoda {
 Hash128 hashAnyBlock(const Hash128 &parent, const int32_t *tokens, size_t count,
                      std::string_view extra, uint64_t seed);
 
-/// The same; the usual block size without keys at once.
-inline Hash128 hashBlock(const Hash128 &parent, const int32_t *tokens,
-                         size_t count, std::string_view extra, uint64_t seed) {
+/// The same; the usual block size without keys at once. Inlined, the chain from
+/// one block's hash to the next stays in registers.
+[[gnu::always_inline]] inline Hash128
+hashBlock(const Hash128 &parent, const int32_t *tokens, size_t count,
+          std::string_view extra, uint64_t seed) {
   if (count != 16 || !extra.empty())
     return hashAnyBlock(parent, tokens, count, extra, seed);
   // Of a constant length this is a few moves and no choice among lengths.
@@ -42,14 +44,16 @@ inline Hash128 hashBlock(const Hash128 &parent, const int32_t *tokens,
   return {all.low64, all.high64};
 }
 
-inline Hash128 PrefixCache::hashOf(const Hash128 &parent, const int32_t *tokens,
-                                   std::string_view extra) const {
+[[gnu::always_inline]] inline Hash128
+PrefixCache::hashOf(const Hash128 &parent, const int32_t *tokens,
+                    std::string_view extra) const {
   if (Hash) [[unlikely]]
     return Hash(parent, {tokens, size_t(BlockSize)}, extra, Seed);
   return hashBlock(parent, tokens, BlockSize, extra, Seed);
 }
 
-inline bool sameTokens(const int32_t *a, const int32_t *b, size_t count) {
+[[gnu::always_inline]] inline bool sameTokens(const int32_t *a,
+                                              const int32_t *b, size_t count) {
   if (count != 16)
     return std::memcmp(a, b, count * sizeof(int32_t)) == 0;
   // Of a constant length this is a few vector instructions and no call.
@@ -59,18 +63,18 @@ inline bool sameTokens(const int32_t *a, const int32_t *b, size_t count) {
   return differing == 0;
 }
 
-inline bool PrefixCache::isNode(int32_t node, int32_t parent,
-                                const int32_t *tokens,
-                                std::string_view extra) const {
+[[gnu::always_inline]] inline bool
+PrefixCache::isNode(int32_t node, int32_t parent, const int32_t *tokens,
+                    std::string_view extra) const {
   return Nodes[node].parent == parent &&
          sameTokens(NodeTokens.data() + size_t(node) * BlockSize, tokens,
                     BlockSize) &&
          (Extras.empty() ? extra.empty() : Extras[node] == extra);
 }
 
-inline int32_t PrefixCache::find(const Hash128 &hash, int32_t parent,
-                                 const int32_t *tokens,
-                                 std::string_view extra) const {
+[[gnu::always_inline]] inline int32_t
+PrefixCache::find(const Hash128 &hash, int32_t parent, const int32_t *tokens,
+                  std::string_view extra) const {
   int32_t node = bucket(hash);
   while (node >= 0 &&
          !(Nodes[node].hash == hash && isNode(node, parent, tokens, extra)))

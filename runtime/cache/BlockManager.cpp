@@ -14,6 +14,8 @@
 
 #include "pagoda/BlockManager.h"
 
+#include <algorithm>
+#include <numeric>
 #include <string>
 
 using namespace pagoda;
@@ -57,28 +59,25 @@ BlockManager::BlockManager(int32_t numBlocks, uint32_t maxRefs)
   // One more than there are blocks: release() writes before it knows whether
   // the block is free.
   Free.resize(size_t(numBlocks) + 1);
-  for (int32_t i = 0; i < numBlocks; ++i)
-    Free[i] = numBlocks - 1 - i;
-  Top = numBlocks;
+  std::iota(Free.begin() + 1, Free.end(), 0);
 }
 
 bool BlockManager::allocate(std::span<int32_t> out) {
   int64_t count = static_cast<int64_t>(out.size());
-  if (count > Top) [[unlikely]] {
+  if (count > numFree()) [[unlikely]] {
     if (count > numAvailable())
       return false;
-    Listener->reclaim(static_cast<int32_t>(count) - Top);
-    if (count > Top)
+    Listener->reclaim(static_cast<int32_t>(count) - numFree());
+    if (count > numFree())
       return false;
   }
-  int32_t *free = Free.data() + Top;
+  const int32_t *free = Free.data() + Next + 1;
   uint32_t *words = Words.data();
-  for (int64_t i = 0; i < count; ++i) {
-    int32_t block = *--free;
-    words[block] = OneRef;
-    out[i] = block;
-  }
-  Top -= static_cast<int32_t>(count);
+  std::copy_n(free, count, out.data());
+#pragma clang loop unroll_count(4)
+  for (int64_t i = 0; i < count; ++i)
+    words[free[i]] = OneRef;
+  Next += static_cast<int32_t>(count);
   return true;
 }
 
@@ -111,23 +110,23 @@ void BlockManager::share(std::span<const int32_t> blocks) {
   // A word from OneRef on and below this one may count one owner more.
   const uint32_t most = (RefLimit - 1) * OneRef;
   uint32_t all = 0;
-  for (size_t i = 0, e = blocks.size(); i != e; ++i) {
-    uint32_t block = static_cast<uint32_t>(blocks[i]);
-    uint32_t now = block < count ? words[block] : 0;
-    if (now - OneRef >= most) [[unlikely]] { // no owner, or too many
-      while (i-- > 0)
-        words[blocks[i]] -= OneRef;
-      cannotShare(static_cast<int32_t>(block));
-    }
-    words[block] = now + OneRef;
-    all |= now;
+#pragma clang loop unroll_count(4)
+  for (const int32_t &listed : blocks) {
+    uint32_t block = static_cast<uint32_t>(listed);
+    if (block >= count || words[block] - OneRef >= most) [[unlikely]]
+      cannotShare(blocks, &listed - blocks.data());
+    all |= words[block];
+    words[block] += OneRef;
   }
   // The listener hears of nothing that could still be undone.
   if ((all & Watched) && Listener)
     Listener->blocksShared(blocks);
 }
 
-void BlockManager::cannotShare(int32_t block) const {
+void BlockManager::cannotShare(std::span<const int32_t> blocks, size_t done) {
+  for (int32_t block : blocks.first(done))
+    Words[block] -= OneRef;
+  int32_t block = blocks[done];
   uint32_t owners = refs(block);
   if (owners == 0)
     noOwner("share", block);
@@ -140,26 +139,22 @@ void BlockManager::cannotShare(int32_t block) const {
 
 void BlockManager::release(std::span<const int32_t> blocks) {
   uint32_t *words = Words.data();
-  int32_t *free = Free.data();
+  int32_t *next = Free.data() + Next;
   const uint32_t count = static_cast<uint32_t>(Words.size());
-  int32_t top = Top;
   uint32_t all = 0;
-  for (size_t i = blocks.size(); i-- > 0;) {
-    uint32_t block = static_cast<uint32_t>(blocks[i]);
-    uint32_t now = block < count ? words[block] : 0;
-    if (now < OneRef) [[unlikely]] {
-      while (++i != blocks.size())
-        words[blocks[i]] += OneRef;
-      (void)refs(static_cast<int32_t>(block)); // names an unknown id
-      noOwner("release", static_cast<int32_t>(block));
-    }
-    now -= OneRef;
+#pragma clang loop unroll_count(4)
+  for (const int32_t *listed = blocks.data() + blocks.size();
+       listed != blocks.data();) {
+    uint32_t block = static_cast<uint32_t>(*--listed);
+    if (block >= count || words[block] < OneRef) [[unlikely]]
+      cannotRelease(blocks, listed - blocks.data());
+    uint32_t now = words[block] - OneRef;
     words[block] = now;
-    free[top] = static_cast<int32_t>(block);
-    top += now == 0;
+    *next = static_cast<int32_t>(block);
+    next -= now == 0;
     all |= now;
   }
-  Top = top;
+  Next = static_cast<int32_t>(next - Free.data());
   if (!(all & Watched))
     return;
   if (Listener)
@@ -168,9 +163,16 @@ void BlockManager::release(std::span<const int32_t> blocks) {
     int32_t block = blocks[i];
     if (words[block] == Watched) {
       words[block] = 0;
-      Free[Top++] = block;
+      push(block);
     }
   }
+}
+
+void BlockManager::cannotRelease(std::span<const int32_t> blocks, size_t done) {
+  for (int32_t block : blocks.subspan(done + 1))
+    Words[block] += OneRef;
+  (void)refs(blocks[done]); // names an unknown id
+  noOwner("release", blocks[done]);
 }
 
 void BlockManager::watch(int32_t block) {

@@ -35,10 +35,18 @@ inline void PrefixCache::unlink(int32_t block) {
   Entries[entry.next].prev = entry.prev;
 }
 
-/// Makes a listed block the most recently used one.
-inline void PrefixCache::renew(int32_t block) {
-  unlink(block);
-  link(block, Entries[sentinelOf(block)].prev, sentinelOf(block));
+/// Makes blocks that stand side by side in a ring, from \p oldest to \p newest,
+/// the most recently used ones, in that order.
+inline void PrefixCache::renewRun(int32_t oldest, int32_t newest) {
+  int32_t sentinel = sentinelOf(oldest);
+  int32_t prev = Entries[oldest].prev, next = Entries[newest].next;
+  Entries[prev].next = next;
+  Entries[next].prev = prev;
+  int32_t last = Entries[sentinel].prev;
+  Entries[last].next = oldest;
+  Entries[oldest].prev = last;
+  Entries[newest].next = sentinel;
+  Entries[sentinel].prev = newest;
 }
 
 /// Puts \p block at the end of its ring, as the most recently used one, or at

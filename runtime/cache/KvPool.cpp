@@ -15,13 +15,10 @@
 #include "cache/HugeMemory.h"
 
 #include <cstring>
-#include <new>
 #include <string>
-#include <sys/mman.h>
 
 using namespace pagoda;
 
-static constexpr size_t HugePage = size_t(2) << 20;
 /// Planes start at multiples of this, so that no two share a cache line.
 static constexpr size_t PlaneAlign = 4096;
 /// No machine maps more; sums and products of smaller sizes do not overflow.
@@ -29,29 +26,6 @@ static constexpr int64_t MaxBytes = int64_t(1) << 56;
 
 static size_t alignUp(size_t value, size_t to) {
   return (value + to - 1) / to * to;
-}
-
-void *pagoda::mapHuge(size_t bytes) {
-  size_t size = alignUp(bytes ? bytes : 1, HugePage);
-  void *raw = mmap(nullptr, size + HugePage, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (raw == MAP_FAILED)
-    throw std::bad_alloc();
-  auto address = reinterpret_cast<size_t>(raw);
-  size_t base = alignUp(address, HugePage);
-  if (base != address)
-    munmap(raw, base - address);
-  if (size_t rest = address + HugePage - base)
-    munmap(reinterpret_cast<void *>(base + size), rest);
-  void *memory = reinterpret_cast<void *>(base);
-  // Only a request: a system that refuses still gives the memory.
-  (void)madvise(memory, size, MADV_HUGEPAGE);
-  return memory;
-}
-
-void pagoda::unmapHuge(void *memory, size_t bytes) noexcept {
-  if (memory)
-    munmap(memory, alignUp(bytes ? bytes : 1, HugePage));
 }
 
 int64_t pagoda::dtypeBytes(int32_t dtype) {

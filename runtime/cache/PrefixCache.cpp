@@ -164,7 +164,7 @@ int32_t PrefixCache::makeNode(const Hash128 &hash, int32_t parent,
   // Counted first, so that an eviction does not take the parent away.
   if (parent >= 0)
     ++Nodes[parent].uses;
-  while (FreeNode < 0 && evictOne())
+  while (FreeNode < 0 && evict(1))
     ;
   if (FreeNode < 0) {
     if (parent >= 0)

@@ -118,11 +118,13 @@ void PrefixCache::removeEntry(int32_t block) {
   dropNodes(node);
 }
 
-/// Frees one idle block; false when there is none.
-[[gnu::flatten]] bool PrefixCache::evictOne() {
-  for (int32_t p = 0; p != Priorities; ++p) {
+/// Frees up to \p count idle blocks; returns how many.
+[[gnu::flatten]] int32_t PrefixCache::evict(int32_t count) {
+  int32_t freed = 0;
+  for (int32_t p = 0; p != Priorities && freed != count; ++p) {
     int32_t sentinel = Blocks.numBlocks() + p;
-    for (int32_t block; (block = Entries[sentinel].next) != sentinel;) {
+    for (int32_t block;
+         freed != count && (block = Entries[sentinel].next) != sentinel;) {
       Entry &entry = Entries[block];
       // In a windowed group every block is of use without the ones before it.
       if (childEntries(entry.node, entry.group) > 0 &&
@@ -134,18 +136,14 @@ void PrefixCache::removeEntry(int32_t block) {
       }
       removeEntry(block);
       Blocks.giveBack(block);
-      ++Counters.evicted;
-      return true;
+      ++freed;
     }
   }
-  return false;
+  Counters.evicted += freed;
+  return freed;
 }
 
-void PrefixCache::reclaim(int32_t count) {
-  int32_t wanted = Blocks.numFree() + count;
-  while (Blocks.numFree() < wanted && evictOne())
-    ;
-}
+void PrefixCache::reclaim(int32_t count) { evict(count); }
 
 void PrefixCache::clear() {
   for (int32_t block = 0; block != Blocks.numBlocks(); ++block) {

@@ -23,16 +23,17 @@ static Error bad(const std::string &text) {
 
 /// Follows \p prompt from the root as far as there are nodes.
 ///
-/// Blocks are taken a batch at a time, so that memory is fetched before it is
-/// needed: while one batch is hashed the nodes of the one before are on their
-/// way, and while those are compared the buckets of this one are.
+/// A block is compared up to \c Most blocks after it was hashed: its bucket and
+/// then its node are on their way meanwhile, and the comparison fills the time
+/// that the chain of hashes spends waiting for itself.
 void PrefixCache::walk(std::span<const int32_t> prompt, int32_t blocks,
                        std::span<const ExtraKey> keys, PrefixHit &hit) const {
-  constexpr int32_t Batch = 16;
-  Hash128 hashes[2][Batch];
+  constexpr int32_t Most = 16;
+  const int32_t behind = std::min(Most, blocks), fetch = behind / 2;
+  Hash128 hashes[Most]; // of block i at i % Most
   std::string extra;
   auto extraOf = [&](int32_t block) -> std::string_view {
-    if (keys.empty())
+    if (keys.empty()) [[likely]]
       return {};
     extra = serialise(keys, block * BlockSize, BlockSize);
     return extra;
@@ -40,41 +41,32 @@ void PrefixCache::walk(std::span<const int32_t> prompt, int32_t blocks,
   auto tokensOf = [&](int32_t block) {
     return prompt.data() + int64_t(block) * BlockSize;
   };
-  hit.nodes.reserve(blocks);
+  hit.nodes.resize(blocks);
+  PrefixHit::Ref *out = hit.nodes.data();
   Hash128 chain;
-  int32_t parent = -1;
-  // Compares the blocks of the batch that begins at \p begin.
-  auto follow = [&](int32_t begin, const Hash128 *batch) {
-    for (int32_t i = begin; i != std::min(begin + Batch, blocks); ++i) {
-      parent = find(batch[i - begin], parent, tokensOf(i), extraOf(i));
+  int32_t parent = -1, found = 0;
+  for (int32_t i = 0; found != blocks; ++i) {
+    if (i >= behind) {
+      parent =
+          find(hashes[found % Most], parent, tokensOf(found), extraOf(found));
       if (parent < 0)
-        return false;
-      hit.nodes.push_back({parent, Nodes[parent].generation});
+        break;
+      out[found++] = {parent, Nodes[parent].generation};
     }
-    return true;
-  };
-  for (int32_t begin = 0, turn = 0; begin < blocks; begin += Batch, turn ^= 1) {
-    int32_t count = std::min(Batch, blocks - begin);
-    Hash128 *batch = hashes[turn];
-    for (int32_t i = 0; i != count; ++i) {
-      batch[i] = chain = hashOf(chain, tokensOf(begin + i), extraOf(begin + i));
+    if (i < blocks) {
+      chain = hashOf(chain, tokensOf(i), extraOf(i));
+      hashes[i % Most] = chain;
       __builtin_prefetch(&Buckets[chain.low & Mask]);
     }
-    if (begin && !follow(begin - Batch, hashes[turn ^ 1]))
-      return;
-    for (int32_t i = 0; i != count; ++i) {
-      int32_t node = bucket(batch[i]);
-      if (node < 0)
-        break;
-      __builtin_prefetch(&Nodes[node]);
-      __builtin_prefetch(&NodeTokens[size_t(node) * BlockSize]);
-      __builtin_prefetch(&NodeGroups[size_t(node) * NumGroups]);
-    }
+    int32_t near = i - fetch;
+    if (near >= 0 && near < blocks)
+      if (int32_t node = bucket(hashes[near % Most]); node >= 0) {
+        __builtin_prefetch(&Nodes[node]);
+        __builtin_prefetch(&NodeTokens[size_t(node) * BlockSize]);
+        __builtin_prefetch(&NodeGroups[size_t(node) * NumGroups]);
+      }
   }
-  if (blocks) {
-    int32_t last = (blocks - 1) / Batch;
-    follow(last * Batch, hashes[last & 1]);
-  }
+  hit.nodes.resize(found);
 }
 
 /// The longest length, at most \p blocks, for which every group has the blocks
@@ -184,7 +176,7 @@ bool PrefixCache::acquire(const PrefixHit &hit,
   }
   // Calls fn for each run of blocks without holes, in pieces that stay in the
   // cache while the block manager and the rings go over them in turn.
-  constexpr size_t Piece = 256;
+  constexpr size_t Piece = 32;
   auto forRuns = [&](auto fn) {
     for (int32_t *table : tables)
       for (size_t i = 0; i != count;) {
@@ -222,17 +214,28 @@ bool PrefixCache::acquire(const PrefixHit &hit,
 
 void PrefixCache::touch(const PrefixHit &hit) {
   checkHit(hit);
-  // The last block first, so that a block stays older than its parent.
+  // The last block first, so that a block stays older than its parent. The
+  // blocks of a prompt mostly stand like that already: what stands side by
+  // side moves together.
+  int32_t oldest = -1, newest = -1;
   for (size_t i = hit.nodes.size(); i-- > 0;) {
     PrefixHit::Ref ref = hit.nodes[i];
     if (Nodes[ref.node].generation != ref.generation)
       continue;
     for (uint32_t g = 0; g != NumGroups; ++g) {
       int32_t block = blockOf(ref.node, static_cast<int32_t>(g));
-      if (block >= 0 && Entries[block].state == Listed)
-        renew(block);
+      if (block < 0 || Entries[block].state != Listed)
+        continue;
+      if (newest < 0 || Entries[newest].next != block) {
+        if (newest >= 0)
+          renewRun(oldest, newest);
+        oldest = block;
+      }
+      newest = block;
     }
   }
+  if (newest >= 0)
+    renewRun(oldest, newest);
 }
 
 void PrefixCache::setPriority(const PrefixHit &hit, int32_t priority) {

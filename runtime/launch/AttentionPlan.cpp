@@ -93,11 +93,11 @@ void AttentionPlan::build(const BatchShape &batch) {
     p.addSharedTiles();
   }
   int32_t blockSize = p.kernels.front()->block_size;
+  int32_t from = p.addRows();
   for (int32_t s = 0; s != int32_t(p.rows.size()); ++s) {
-    int32_t from = static_cast<int32_t>(p.rowMap.size());
-    p.addRows(s);
     int32_t begin = cascade ? p.prefix.ownBegin()[s] * blockSize : 0;
-    p.addTiles(p.rows[s], from, begin, batch.kvLens[s], begin == 0);
+    p.addTiles(p.rows[s], from + p.rowStart[s], from + p.rowStart[s + 1], begin,
+               batch.kvLens[s], begin == 0);
   }
   p.splitTiles();
   p.addUnits();

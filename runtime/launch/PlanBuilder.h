@@ -92,13 +92,16 @@ struct AttentionPlan::Impl {
         return static_cast<int32_t>(k);
     return static_cast<int32_t>(kernels.size()) - 1;
   }
+  std::span<const int32_t> rowsOf(const plan::Tile &tile) const {
+    return {rowMap.data() + tile.rowOffset, size_t(tile.rowCount)};
+  }
   void clear();
   void check(const BatchShape &batch);
   void findShared();
   bool worthSharing(std::span<const int32_t> members, int32_t blocks) const;
-  void addRows(int32_t seq);
-  void addTiles(int32_t tableRow, int32_t rowsFrom, int32_t begin, int32_t end,
-                bool first);
+  int32_t addRows();
+  void addTiles(int32_t tableRow, int32_t rowsFrom, int32_t rowsEnd,
+                int32_t begin, int32_t end, bool first);
   void addSharedTiles();
   void splitTiles();
   void addUnits();

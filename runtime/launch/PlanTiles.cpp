@@ -73,31 +73,39 @@ void AttentionPlan::Impl::check(const BatchShape &b) {
           " tokens in a row of the block table, got " +
           std::to_string(b.kvLens[s]));
   batch = b;
-  rowStart.push_back(0);
-  for (size_t s = 0; s != count; ++s) {
-    rowStart.push_back(rowStart.back() + b.qLens[s]);
-    rows.push_back(b.tableRows.empty() ? static_cast<int32_t>(s)
-                                       : b.tableRows[s]);
-  }
+  rowStart.resize(count + 1);
+  std::inclusive_scan(b.qLens.begin(), b.qLens.end(), rowStart.begin() + 1);
   numRows = rowStart.back();
+  rows.assign(b.tableRows.begin(), b.tableRows.end());
+  if (rows.empty()) {
+    rows.resize(count);
+    std::iota(rows.begin(), rows.end(), 0);
+  }
 }
 
-/// Puts all queries of a sequence at the end of the row map.
-void AttentionPlan::Impl::addRows(int32_t seq) {
-  size_t from = rowMap.size(), to = from + batch.qLens[seq];
-  rowMap.resize(to);
-  rowPos.resize(to);
-  rowSeq.resize(to, seq);
-  std::iota(rowMap.begin() + from, rowMap.end(), rowStart[seq]);
-  std::iota(rowPos.begin() + from, rowPos.end(),
-            batch.kvLens[seq] - batch.qLens[seq]);
+/// Puts all queries of all sequences, one sequence after the other, at the end
+/// of the row map; returns where they begin.
+int32_t AttentionPlan::Impl::addRows() {
+  int32_t from = static_cast<int32_t>(rowMap.size());
+  for (std::vector<int32_t> *map : {&rowMap, &rowPos, &rowSeq})
+    map->resize(from + numRows);
+  std::iota(rowMap.begin() + from, rowMap.end(), 0);
+  int32_t *pos = rowPos.data() + from, *seq = rowSeq.data() + from;
+  for (int32_t s = 0; s != int32_t(rows.size()); ++s) {
+    int32_t count = batch.qLens[s], first = batch.kvLens[s] - count;
+    for (int32_t i = 0; i != count; ++i) {
+      *pos++ = first + i;
+      *seq++ = s;
+    }
+  }
+  return from;
 }
 
-/// Cuts the rows [rowsFrom, end of the row map) into tiles against the keys
+/// Cuts the rows [rowsFrom, rowsEnd) of the row map into tiles against the keys
 /// [begin, end), as far as each tile can see them.
 void AttentionPlan::Impl::addTiles(int32_t tableRow, int32_t rowsFrom,
-                                   int32_t begin, int32_t end, bool first) {
-  int32_t rowsEnd = static_cast<int32_t>(rowMap.size());
+                                   int32_t rowsEnd, int32_t begin, int32_t end,
+                                   bool first) {
   int32_t kernel = kernelFor(rowsEnd - rowsFrom);
   int32_t maxRows = kernels[kernel]->max_rows;
   int32_t kvTile = kernels[kernel]->kv_tile;
@@ -181,7 +189,7 @@ void AttentionPlan::Impl::addSharedTiles() {
       rowPos.push_back(position);
       rowSeq.push_back(groupSeqs[row]);
     }
-    addTiles(rows[members.front()], from, run.begin * blockSize,
-             run.end * blockSize, run.begin == 0);
+    addTiles(rows[members.front()], from, static_cast<int32_t>(rowMap.size()),
+             run.begin * blockSize, run.end * blockSize, run.begin == 0);
   }
 }

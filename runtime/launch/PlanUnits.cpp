@@ -54,9 +54,10 @@ void AttentionPlan::Impl::splitTiles() {
 
 void AttentionPlan::Impl::addUnits() {
   rowParts.assign(numRows, 0);
+  int32_t *parts = rowParts.data();
   for (const Tile &tile : tiles)
-    for (int32_t i = 0; i != tile.rowCount; ++i)
-      rowParts[rowMap[tile.rowOffset + i]] += tile.splits;
+    for (int32_t row : rowsOf(tile))
+      parts[row] += tile.splits;
   for (size_t t = 0; t != tiles.size(); ++t) {
     const Tile &tile = tiles[t];
     bool partial = rowParts[rowMap[tile.rowOffset]] > 1;
@@ -91,22 +92,22 @@ void AttentionPlan::Impl::addUnits() {
 /// Units come in the order of their keys, so each row joins its partial states
 /// in that order, whatever order they were computed in.
 void AttentionPlan::Impl::addMerges() {
-  rowMerge.assign(numRows, 0);
+  rowMerge.resize(numRows);
   int32_t slots = 0;
-  for (int32_t row = 0; row != numRows; ++row) {
-    rowMerge[row] = slots;
-    if (rowParts[row] < 2)
-      continue;
-    merges.push_back({row, slots, rowParts[row], 0});
-    slots += rowParts[row];
-  }
+  int32_t *slot = rowMerge.data();
+  for (int32_t row = 0; row != numRows; ++row)
+    if (int32_t parts = rowParts[row]; parts > 1) {
+      merges.push_back({row, slots, parts, 0});
+      slot[row] = slots;
+      slots += parts;
+    }
   mergeSlots.resize(slots);
   for (const Unit &unit : units) {
     if (unit.partialSlot < 0)
       continue;
-    const Tile &tile = tiles[unit.tile];
-    for (int32_t i = 0; i != tile.rowCount; ++i)
-      mergeSlots[rowMerge[rowMap[tile.rowOffset + i]]++] = unit.partialSlot + i;
+    int32_t partial = unit.partialSlot;
+    for (int32_t row : rowsOf(tiles[unit.tile]))
+      mergeSlots[slot[row]++] = partial++;
   }
 }
 

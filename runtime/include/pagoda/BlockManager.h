@@ -21,10 +21,10 @@
 #define PAGODA_BLOCKMANAGER_H
 
 #include "pagoda/Error.h"
+#include "pagoda/LineVector.h"
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 namespace pagoda {
 
@@ -88,11 +88,11 @@ public:
 
   int32_t numBlocks() const { return static_cast<int32_t>(Words.size()); }
   /// Blocks on the free stack.
-  int32_t numFree() const { return Top; }
+  int32_t numFree() const { return numBlocks() - Next; }
   /// Blocks that allocate() can hand out: free ones and the listener's idle
   /// ones.
   int32_t numAvailable() const {
-    return Top + (Listener ? Listener->reclaimable() : 0);
+    return numFree() + (Listener ? Listener->reclaimable() : 0);
   }
 
   // For the listener.
@@ -111,7 +111,7 @@ public:
     if (word(block) != (OneRef | Watched)) [[unlikely]]
       notIdle(block);
     Words[block] = 0;
-    Free[Top++] = block;
+    push(block);
   }
   /// Says that the only owner of \p block is going to write to it.
   void noteWrite(int32_t block) {
@@ -130,18 +130,24 @@ private:
       unknownBlock(block);
     return Words[block];
   }
+  void push(int32_t block) { Free[Next--] = block; }
+
   [[noreturn]] void unknownBlock(int32_t block) const;
   [[noreturn]] void notIdle(int32_t block) const;
-  [[noreturn]] void cannotShare(int32_t block) const;
   /// Why releasing or sharing \p block is impossible.
   [[noreturn]] void noOwner(const char *verb, int32_t block) const;
+  /// Undoes what was done to blocks[0 .. done) or (done .. end) and says why
+  /// blocks[done] could not follow.
+  [[noreturn]] void cannotShare(std::span<const int32_t> blocks, size_t done);
+  [[noreturn]] void cannotRelease(std::span<const int32_t> blocks, size_t done);
 
   /// A block's owners times two, plus the watched bit: the hot path reads one
   /// word.
-  std::vector<uint32_t> Words;
-  /// Free[0 .. Top) are the free blocks, the next one to hand out last.
-  std::vector<int32_t> Free;
-  int32_t Top = 0;
+  LineVector<uint32_t> Words;
+  /// Free[Next + 1 .. numBlocks] are the free blocks, the next one to hand out
+  /// first: a list is handed out as it lies there.
+  LineVector<int32_t> Free;
+  int32_t Next = 0;
   uint32_t RefLimit;
   BlockListener *Listener = nullptr;
 };

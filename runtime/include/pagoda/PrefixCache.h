@@ -27,11 +27,11 @@
 #define PAGODA_PREFIXCACHE_H
 
 #include "pagoda/BlockManager.h"
+#include "pagoda/LineVector.h"
 #include "pagoda/TableGroup.h"
 
 #include <cstddef>
 #include <cstdint>
-#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -111,19 +111,6 @@ struct PrefixCursor {
   int32_t node = -1;
   uint32_t generation = 0;
   int32_t blocks = 0;
-};
-
-/// Memory at the boundary of a cache line.
-template <typename T> struct LineAllocator {
-  using value_type = T;
-  static constexpr std::align_val_t Line{64};
-  LineAllocator() = default;
-  template <typename U> LineAllocator(const LineAllocator<U> &) {}
-  T *allocate(size_t count) {
-    return static_cast<T *>(::operator new(count * sizeof(T), Line));
-  }
-  void deallocate(T *memory, size_t) { ::operator delete(memory, Line); }
-  bool operator==(const LineAllocator &) const { return true; }
 };
 
 class PrefixCache final : private BlockListener {
@@ -232,8 +219,6 @@ private:
     uint8_t priority = 0;
     State state = Out;
   };
-  /// Arrays whose elements should not straddle cache lines.
-  template <typename T> using LineVector = std::vector<T, LineAllocator<T>>;
 
   void blocksShared(std::span<const int32_t> blocks) override;
   void blocksReleased(std::span<const int32_t> blocks) override;
@@ -267,11 +252,11 @@ private:
   int32_t sentinelOf(int32_t block) const;
   void link(int32_t block, int32_t prev, int32_t next);
   void unlink(int32_t block);
-  void renew(int32_t block);
+  void renewRun(int32_t oldest, int32_t newest);
   void list(int32_t block, bool oldest);
   void unlist(int32_t block);
   size_t unlistRun(std::span<const int32_t> blocks);
-  bool evictOne();
+  int32_t evict(int32_t count);
   void record(CacheEvent::Kind kind, int32_t node, int32_t group,
               int32_t block);
 
@@ -294,11 +279,11 @@ private:
   decltype(PrefixCacheOptions::hash) Hash;
 
   LineVector<Node> Nodes;
-  LineVector<int32_t> NodeTokens;    ///< [nodes, block_size]
-  std::vector<NodeGroup> NodeGroups; ///< [nodes, groups]
-  std::vector<std::string> Extras;   ///< [nodes], empty until a key is used
-  int32_t FreeNode = -1;             ///< the first one of a list along `next`
-  LineVector<int32_t> Buckets;       ///< first node of each, -1: none
+  LineVector<int32_t> NodeTokens;   ///< [nodes, block_size]
+  LineVector<NodeGroup> NodeGroups; ///< [nodes, groups]
+  std::vector<std::string> Extras;  ///< [nodes], empty until a key is used
+  int32_t FreeNode = -1;            ///< the first one of a list along `next`
+  LineVector<int32_t> Buckets;      ///< first node of each, -1: none
   size_t Mask = 0;
   LineVector<Entry> Entries;
   std::vector<uint32_t> Pins;
