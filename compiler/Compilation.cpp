@@ -42,20 +42,16 @@ Error Compilation::collect(function_ref<bool()> body) {
 bool pagoda::convertsType(const Machine &machine, DType type) {
   if (machine.kind == TargetKind::Nvidia)
     return type == DType::F16 || type == DType::BF16;
-  uint64_t converts = PAGODA_CPU_NEON;
   switch (type) {
   case DType::F32:
+  case DType::BF16: // half an f32: integer operations do
     return true;
   case DType::F16:
-    converts |= PAGODA_CPU_F16C | PAGODA_CPU_AVX512F;
-    break;
-  case DType::BF16:
-    converts |= PAGODA_CPU_AVX512_BF16;
-    break;
+    return machine.cpuFeatures &
+           (PAGODA_CPU_F16C | PAGODA_CPU_AVX512F | PAGODA_CPU_NEON);
   default:
     return false;
   }
-  return machine.cpuFeatures & converts;
 }
 
 /// Code for a CPU must not fall back on a library for conversions.
@@ -64,10 +60,9 @@ static Error checkTypes(const Machine &machine, const AttentionSpec &spec) {
     return Error::success(); // lowering says what it takes
   for (DType type : {spec.qType, spec.kvType})
     if (!convertsType(machine, type))
-      return createStringError(
-          spec.name + ": " + machine.name + " has no instructions for " +
-          nameOf(type) + ", expected f32" +
-          (convertsType(machine, DType::F16) ? " or f16" : ""));
+      return createStringError(spec.name + ": " + machine.name +
+                               " has no instructions for " + nameOf(type) +
+                               ", expected f32 or bf16");
   return Error::success();
 }
 

@@ -82,8 +82,9 @@ def Pagoda_ScheduleAttr : Pagoda_Attr<"Schedule", "schedule"> {
       (CPU): broadcast rows by vectors.
     - `prefetch`: how many heads ahead rows of V are prefetched, through the block
       table; heads of the next tile follow those of this one; 0 means none (CPU).
-    - `pack`: 1 if the values of a tile are copied into scratch memory first, in
-      the order in which the register blocks read them (CPU, lanes = queries).
+    - `pack`: 1 if the values of a tile, and keys narrower than f32, are copied
+      into scratch memory first, as f32 and in the order in which the register
+      blocks read them (CPU, lanes = queries).
     - `stages`, `warps`: depth of the KV pipeline, warps per block (GPU).
 
     Example:

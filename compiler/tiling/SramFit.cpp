@@ -58,6 +58,8 @@ constexpr double streamBytesPerCycle = 4;
 // lie if they fall into too few sets of L1; ways that P and O need of a set.
 constexpr double packPanels = 0.5, conflicts = 0.15;
 constexpr int64_t waysOfOthers = 3;
+// Converting each element where it is broadcast.
+constexpr double widening = 1;
 // Values that come when they are needed, not before.
 constexpr double lateValues = 0.05;
 // A panel that does not stay in L1, for each time the share that it takes.
@@ -226,9 +228,12 @@ static TileCandidate evaluateQueries(const Schedule &s, const Machine &machine,
        machine);
   int64_t vTile = s.kvTile * spec.vHeadDim;
   int64_t element = byteSize(spec.kvType);
-  a.l2({{"K tile", s.kvTile * spec.headDim * element},
+  int64_t kTile = s.kvTile * spec.headDim;
+  bool narrow = element < f32Bytes;
+  a.l2({{"K tile", kTile * (s.pack ? f32Bytes : element)},
         {"V tile", vTile * (s.pack ? f32Bytes : element)},
         {"next V tile", s.prefetch * vTile * element},
+        {"next K tile", s.pack && narrow ? s.prefetch * kTile * element : 0},
         {"Q^T and O^T", rows * a.rowBytes()},
         {"S^T panel", s.kvTile * panel * f32Bytes},
         {"m, l, alpha", 3 * rows * f32Bytes}},
@@ -251,6 +256,9 @@ static TileCandidate evaluateQueries(const Schedule &s, const Machine &machine,
          2.0 * double(lanes * byteSize(spec.kvType)) /
              (streamBytesPerCycle * double(s.qTile)));
   int64_t panels = rows / panel;
+  a.cost("elements widened one by one", "1 if narrower than f32 and not packed",
+         {{"element", double(element)}, {"pack", double(s.pack)}},
+         narrow && !s.pack ? widening : 0);
   if (s.pack) {
     a.cost("copy of V", "0.5 / panels", {{"panels", double(panels)}},
            packPanels / double(panels));

@@ -252,13 +252,6 @@ std::optional<DType> parseType(StringRef text) {
       .Default(std::nullopt);
 }
 
-/// The types that kernels of a machine are made for. A CPU converts 16-bit
-/// elements one by one: it can, but f32 is faster.
-bool isMadeFor(const Machine &machine, DType type) {
-  return machine.kind == TargetKind::Nvidia ? convertsType(machine, type)
-                                            : type == DType::F32;
-}
-
 /// Whether config.json says what type the weights are of.
 bool statesType(const ModelConfig &model) {
   return llvm::none_of(model.defaults, [](const DefaultTaken &taken) {
@@ -275,7 +268,7 @@ llvm::Error chooseTypes(Specification &result) {
     if (!given)
       return bad(dtypeOpt, "f32, f16 or bf16");
     type = *given;
-  } else if (!isMadeFor(machine, type)) {
+  } else if (!convertsType(machine, type)) {
     std::string source = "without --config the data type is f32";
     if (result.model && statesType(*result.model))
       source =
@@ -283,7 +276,7 @@ llvm::Error chooseTypes(Specification &result) {
               .str();
     else if (result.model)
       source = configOpt.getValue() + ": states no data type";
-    if (!isMadeFor(machine, DType::F32))
+    if (!convertsType(machine, DType::F32))
       return createStringError(source + ", " + machine.name +
                                " has kernels of f16 and bf16: choose one with "
                                "--dtype");

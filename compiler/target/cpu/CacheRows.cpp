@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/target/cpu/CacheRows.h"
+#include "compiler/target/cpu/NarrowFloat.h"
 
 using namespace mlir;
 using namespace pagoda;
@@ -23,42 +24,6 @@ Value CacheRows::load(Value row, Value index, Type element, int64_t width) {
 void CacheRows::store(Value vector, Value row, Value index) {
   int64_t size = bytesOf(cast<VectorType>(vector.getType()).getElementType());
   b.store(vector, b.at(row, b.mul(index, size)), size);
-}
-
-/// f32 to the nearest bf16, ties to even, in integers: on a machine without the
-/// instruction LLVM would call a library function for each lane.
-static Value roundToBf16(CpuBuilder &b, Value vector) {
-  auto type = cast<VectorType>(vector.getType());
-  auto constant = [&](int32_t value) -> Value {
-    return b.splat(b.i32(value), type.getNumElements());
-  };
-  auto upperHalf = [&](Value bits) -> Value {
-    return arith::ShRUIOp::create(b, bits, constant(16));
-  };
-  Value bits = arith::BitcastOp::create(b, type.clone(b.i32Type()), vector);
-  Value odd = arith::AndIOp::create(b, upperHalf(bits), constant(1));
-  Value rounded = upperHalf(b.add(bits, b.add(odd, constant(0x7fff))));
-  // A NaN stays one, whatever its payload.
-  Value quiet = arith::OrIOp::create(b, upperHalf(bits), constant(0x40));
-  Value isNan =
-      arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, vector, vector);
-  Value half = arith::TruncIOp::create(b, type.clone(b.getI16Type()),
-                                       b.select(isNan, quiet, rounded));
-  return arith::BitcastOp::create(b, type.clone(b.getBF16Type()), half);
-}
-
-/// Between floating-point types, through f32.
-Value CacheRows::convert(Value vector, Type element) {
-  auto type = cast<VectorType>(vector.getType());
-  if (type.getElementType() == element)
-    return vector;
-  if (!type.getElementType().isF32())
-    vector = arith::ExtFOp::create(b, type.clone(b.getF32Type()), vector);
-  if (element.isBF16())
-    return roundToBf16(b, vector);
-  if (!element.isF32())
-    vector = arith::TruncFOp::create(b, type.clone(element), vector);
-  return vector;
 }
 
 /// Covers [begin, end) by calls of body(index, width): a loop over whole
@@ -88,7 +53,7 @@ void CacheRows::copy(Value from, Value to, int64_t begin, int64_t end) {
   int64_t bits =
       std::max(read.getIntOrFloatBitWidth(), write.getIntOrFloatBitWidth());
   forPieces(begin, end, vectorBits / bits, [&](Value index, int64_t width) {
-    store(convert(load(from, index, read, width), write), to, index);
+    store(convertFloat(b, load(from, index, read, width), write), to, index);
   });
 }
 
@@ -98,7 +63,7 @@ void CacheRows::rotate(Value from, Value to, Value cos, Value sin,
   int64_t half = rotaryDim / 2;
   forPieces(0, half, vectorBits / 32, [&](Value index, int64_t width) {
     auto read = [&](Value at, int64_t count) {
-      return convert(load(from, at, source, count), f32);
+      return convertFloat(b, load(from, at, source, count), f32);
     };
     Value x, y, xAt = index, yAt = b.add(index, half);
     if (interleaved) {
@@ -115,10 +80,10 @@ void CacheRows::rotate(Value from, Value to, Value cos, Value sin,
     Value newY = b.fma(y, c, b.mulf(x, s));
     if (interleaved) {
       Value pairs = vector::InterleaveOp::create(b, newX, newY);
-      store(convert(pairs, target), to, xAt);
+      store(convertFloat(b, pairs, target), to, xAt);
     } else {
-      store(convert(newX, target), to, xAt);
-      store(convert(newY, target), to, yAt);
+      store(convertFloat(b, newX, target), to, xAt);
+      store(convertFloat(b, newY, target), to, yAt);
     }
   });
 }

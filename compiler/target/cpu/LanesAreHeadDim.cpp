@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/target/cpu/NarrowFloat.h"
 #include "compiler/target/cpu/TileEmitter.h"
 
 #include <limits>
@@ -180,9 +181,7 @@ Value LanesAreHeadDim::cacheVector(Value row, Value column, int64_t count) {
       b, DenseElementsAttr::get(vectorType, b.getFloatAttr(type, 0.0)));
   Value value = LLVM::MaskedLoadOp::create(b, vectorType, pointer, enabled,
                                            zero, uint32_t(bytesOf(type)));
-  if (type.isF32())
-    return value;
-  return arith::ExtFOp::create(b, b.vectorType(c.lanes), value);
+  return convertFloat(b, value, b.getF32Type());
 }
 
 /// Lanes of the result: the sums of the lanes of each vector. A power of two of

@@ -14,8 +14,8 @@
 //
 // Both products (LanesAreQueriesProducts.cpp) keep block_rows x block_vectors
 // accumulators in registers; everything else is in LanesAreQueries.cpp. Keys
-// are read straight from the cache; so are values, unless the schedule packs
-// them.
+// are read straight from the cache; so are values. Where the schedule packs, a
+// tile's values, and keys narrower than f32, are first copied as f32.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,11 +46,15 @@ public:
     if (packs())
       packed =
           c.slots.reserve(c.kvTile() * llvm::alignTo(vDim(), blockRows()) * 4);
+    if (c.packsKeys())
+      packedKeys = c.slots.reserve(c.kvTile() * kDim() * 4);
   }
 
   int64_t panelRows() const override { return vectors() * c.lanes; }
-  void prepareTile(const KvRows &values, Value head) override;
-  void prefetchNext(const KvRows &values, const Panel &panel) override;
+  void prepareTile(const KvRows &keys, const KvRows &values,
+                   Value head) override;
+  void prefetchNext(const KvRows &keys, const KvRows &values,
+                    const Panel &panel) override;
   void loadQ(const Panel &panel) override;
   void initState(StateInitOp op, const Panel &panel) override;
   void qk(QkOp op, const Panel &panel) override;
@@ -131,6 +135,7 @@ private:
   int64_t nowhere;              ///< a row that nobody reads
   int64_t share = 0;            ///< of the tile in a normalised O: 1 / l
   int64_t packed = 0; ///< V of a tile: [v_dim / block_rows][key][block_rows]
+  int64_t packedKeys = 0; ///< K of a tile: [key][k_dim]
 };
 
 } // namespace pagoda

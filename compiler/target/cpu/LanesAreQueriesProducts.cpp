@@ -10,7 +10,8 @@
 // block prefetched meanwhile. Values are read down a column of the tile, one
 // row after the other: at a stride that maps all of them to a few sets of the
 // first-level cache. With `pack`, each tile's values are copied once, in the
-// order in which all panels then read them.
+// order in which all panels then read them; so are keys that would have to be
+// widened one broadcast element at a time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,50 +23,90 @@ using namespace pagoda;
 /// Bytes of a cache line.
 constexpr int64_t lineBytes = 64;
 
-/// Copies the values of the tile for head `head`, as f32.
-void LanesAreQueries::prepareTile(const KvRows &rows, Value head) {
+/// Emits body(d, width) for all of `dim` dims: a loop over pieces of `width`, a
+/// few at a time, then dim by dim.
+static void forPieces(CpuBuilder &b, int64_t dim, int64_t width,
+                      llvm::function_ref<void(Value, int64_t)> body) {
+  constexpr int64_t unroll = 4;
+  int64_t looped = dim / (unroll * width) * (unroll * width);
+  if (looped)
+    b.forLoop(b.i64(0), b.i64(looped), unroll * width, [&](Value d) {
+      for (int64_t u = 0; u < unroll; ++u)
+        body(b.add(d, u * width), width);
+    });
+  for (; looped + width <= dim; looped += width)
+    body(b.i64(looped), width);
+  for (; looped < dim; ++looped)
+    body(b.i64(looped), 1);
+}
+
+/// Copies the tile for head `head`, as f32.
+void LanesAreQueries::prepareTile(const KvRows &keys, const KvRows &values,
+                                  Value head) {
   if (!packs())
     return;
   Type type = c.cache.getElt();
-  int64_t whole = vDim() / blockRows() * blockRows();
-  Value headOffset = b.mul(head, rows.headStride);
-  b.forLoop(b.i64(0), b.i64(c.kvTile()), 1, [&](Value key) {
-    Value source = rowOf(rows.pointers, key, headOffset);
-    Value target = b.at(c.slot(packed), b.mul(key, blockRows() * 4));
-    for (int64_t d = 0; d < whole; d += blockRows())
-      b.store(
-          loadVectorAsF32(type, blockRows(), b.at(source, d * bytesOf(type))),
-          b.at(target, d * c.kvTile() * 4), 4);
-    for (int64_t d = whole; d < vDim(); ++d)
-      b.store(loadAsF32(type, b.at(source, d * bytesOf(type))),
-              b.at(target, whole * c.kvTile() * 4 + (d - whole) * 4));
+  // Dims [d, d + width) of each row go to target(key, d).
+  auto copy = [&](const KvRows &rows, int64_t dim, int64_t width,
+                  llvm::function_ref<Value(Value, Value)> target) {
+    Value headOffset = b.mul(head, rows.headStride);
+    b.forLoop(b.i64(0), b.i64(c.kvTile()), 1, [&](Value key) {
+      Value row = rowOf(rows.pointers, key, headOffset);
+      forPieces(b, dim, width, [&](Value d, int64_t count) {
+        Value source = b.at(row, b.mul(d, bytesOf(type)));
+        Value piece = count == 1 ? loadAsF32(type, source)
+                                 : loadVectorAsF32(type, count, source);
+        b.store(piece, target(key, d), 4);
+      });
+    });
+  };
+  if (c.packsKeys())
+    copy(keys, kDim(), c.lanes, [&](Value key, Value d) {
+      return b.at(c.slot(packedKeys), b.mul(b.add(b.mul(key, kDim()), d), 4));
+    });
+  // [d / block_rows][key][d % block_rows]
+  copy(values, vDim(), blockRows(), [&](Value key, Value d) {
+    Value block = b.div(d, blockRows());
+    Value column = b.sub(d, b.mul(block, blockRows()));
+    Value row = b.add(b.mul(block, c.kvTile()), key);
+    return b.at(c.slot(packed),
+                b.mul(b.add(b.mul(row, blockRows()), column), 4));
   });
 }
 
-/// Each panel fetches its share of the next tile's values into the second-level
-/// cache.
-void LanesAreQueries::prefetchNext(const KvRows &rows, const Panel &panel) {
-  if (!rows.nextPointers)
-    return;
+/// Each panel fetches its share of what is copied from the next tile into the
+/// second-level cache.
+void LanesAreQueries::prefetchNext(const KvRows &keys, const KvRows &values,
+                                   const Panel &panel) {
   int64_t share = llvm::divideCeil(c.kvTile(), panels());
-  Value headOffset = b.mul(panel.head, rows.headStride);
-  Value first = b.mul(panel.index, share);
-  Value last = b.min(b.add(first, share), b.i64(c.kvTile()));
-  b.forLoop(first, last, 1, [&](Value key) {
-    Value row = rowOf(*rows.nextPointers, key, headOffset);
-    for (int64_t byte = 0; byte < vDim() * bytesOf(c.cache.getElt());
-         byte += lineBytes)
-      b.prefetch(b.at(row, byte), /*locality=*/2);
-  });
+  auto fetch = [&](const KvRows &rows, int64_t dim) {
+    if (!rows.nextPointers)
+      return;
+    Value headOffset = b.mul(panel.head, rows.headStride);
+    Value first = b.mul(panel.index, share);
+    Value last = b.min(b.add(first, share), b.i64(c.kvTile()));
+    b.forLoop(first, last, 1, [&](Value key) {
+      Value row = rowOf(*rows.nextPointers, key, headOffset);
+      for (int64_t byte = 0; byte < dim * bytesOf(c.cache.getElt());
+           byte += lineBytes)
+        b.prefetch(b.at(row, byte), /*locality=*/2);
+    });
+  };
+  fetch(keys, kDim());
+  fetch(values, vDim());
 }
 
 void LanesAreQueries::qk(QkOp op, const Panel &panel) {
   const KvRows &rows = c.kvRows.find(op.getK())->second;
-  Type type = c.cache.getElt();
+  Type type = c.packsKeys() ? b.getF32Type() : c.cache.getElt();
   int64_t block = blockRows(), bytes = bytesOf(type);
   Value queries = panelOf(q, kDim(), panel);
   Value headOffset = b.mul(panel.head, rows.headStride);
   c.scores[op.getS()] = {s, panel.valid};
+  auto rowAt = [&](Value key) {
+    return c.packsKeys() ? b.at(c.slot(packedKeys), b.mul(key, kDim() * 4))
+                         : rowOf(rows.pointers, key, headOffset);
+  };
 
   // Key rows in groups of block_rows; those past the valid count of a last
   // group point at a row that exists, and what they give is not looked at.
@@ -75,9 +116,9 @@ void LanesAreQueries::qk(QkOp op, const Panel &panel) {
       Value index = b.add(key, r);
       if (c.kvTile() % block)
         index = b.min(index, b.i64(c.kvTile() - 1));
-      pointers.push_back(rowOf(rows.pointers, index, headOffset));
+      pointers.push_back(rowAt(index));
       Value later = b.min(b.add(key, block + r), b.i64(c.kvTile() - 1));
-      nextRows.push_back(rowOf(rows.pointers, later, headOffset));
+      nextRows.push_back(rowAt(later));
     }
     auto step = [&](Value d, int64_t ahead, Values sums) {
       Value row = b.at(b.at(queries, b.mul(d, rowBytes())), ahead * rowBytes());

@@ -337,13 +337,17 @@ void KernelLowering::lowerKvLoop(KvLoopOp op) {
       }
       masked |= isa<MaskScoresOp>(inner);
     }
+    QkOp scores = *block.getOps<QkOp>().begin();
     PvOp product = *block.getOps<PvOp>().begin();
+    const KvRows &keys = c.kvRows.find(scores.getK())->second;
     const KvRows &values = c.kvRows.find(product.getV())->second;
-    auto prepare = [&](Value head) { emitter->prepareTile(values, head); };
+    auto prepare = [&](Value head) {
+      emitter->prepareTile(keys, values, head);
+    };
     ArrayRef<Operation *> round; // the ops that a visit of a panel runs
     auto perPanel = [&](const Panel &whole) {
       auto body = [&](const Panel &panel) {
-        emitter->prefetchNext(values, panel);
+        emitter->prefetchNext(keys, values, panel);
         for (Operation *inner : round) {
           TypeSwitch<Operation *>(inner)
               .Case([&](QkOp qk) { emitter->qk(qk, panel); })
@@ -456,7 +460,7 @@ void KernelLowering::lowerKvRef(KvRefOp op, Value j) {
   if (c.schedule.getOrder() == LoopOrder::gather)
     gatherRows(rows.pointers, key ? c.cache.getKDim() : c.cache.getVDim(),
                rows.valid ? rows.valid : b.i32(keys));
-  int64_t distance = key ? 0 : c.schedule.getPrefetch();
+  int64_t distance = key && !c.packsKeys() ? 0 : c.schedule.getPrefetch();
   if (distance && c.schedule.getLanes() == Lanes::queries) {
     rows.nextPointers = fill(b.add(j, distance * keys), b.sub(c.item.kvEnd, 1));
   } else if (distance) {

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/target/cpu/TileEmitter.h"
+#include "compiler/target/cpu/NarrowFloat.h"
 
 #include <limits>
 
@@ -30,27 +31,16 @@ void TileEmitter::forEachPanel(llvm::function_ref<void(const Panel &)> body,
 }
 
 Value TileEmitter::loadAsF32(Type type, Value pointer) {
-  Value value = b.load(type, pointer, bytesOf(type));
-  if (type.isF32())
-    return value;
-  return arith::ExtFOp::create(b, b.getF32Type(), value);
+  return convertFloat(b, b.load(type, pointer, bytesOf(type)), b.getF32Type());
 }
 
 Value TileEmitter::loadVectorAsF32(Type type, int64_t count, Value pointer) {
   Value value = b.load(VectorType::get({count}, type), pointer, bytesOf(type));
-  if (type.isF32())
-    return value;
-  return arith::ExtFOp::create(b, b.vectorType(count), value);
+  return convertFloat(b, value, b.getF32Type());
 }
 
 void TileEmitter::storeFromF32(Type type, Value value, Value pointer) {
-  if (!type.isF32()) {
-    Type narrow = type;
-    if (auto vector = dyn_cast<VectorType>(value.getType()))
-      narrow = VectorType::get(vector.getShape(), type);
-    value = arith::TruncFOp::create(b, narrow, value);
-  }
-  b.store(value, pointer, bytesOf(type));
+  b.store(convertFloat(b, value, type), pointer, bytesOf(type));
 }
 
 Value TileEmitter::queryHead(Value head, Value headInGroup) {

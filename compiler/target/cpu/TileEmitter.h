@@ -60,8 +60,9 @@ struct ItemValues {
 /// each to head `headBegin` of its row.
 struct KvRows {
   int64_t pointers = 0; ///< scratch offset
-  /// For values, where the schedule prefetches: the rows that lie `prefetch`
-  /// heads ahead of head 0, and those one tile later.
+  /// Where the schedule prefetches, for values and for keys that are packed:
+  /// the rows that lie `prefetch` heads ahead of head 0, and those one tile
+  /// later.
   std::optional<int64_t> nextPointers, laterPointers;
   Value headStride; ///< bytes
   Value valid;      ///< i32 keys that exist; null: all
@@ -118,6 +119,10 @@ struct KernelContext {
   Value slot(int64_t offset) { return b.at(scratch, offset); }
   int64_t rows() const { return schedule.getQTile(); }
   int64_t kvTile() const { return schedule.getKvTile(); }
+  /// Keys that are broadcast element by element are widened once a tile.
+  bool packsKeys() const {
+    return schedule.getPack() && !cache.getElt().isF32();
+  }
   /// Query tokens that an item may hold.
   int64_t maxTokens() const { return rows() / group; }
 
@@ -139,11 +144,12 @@ public:
   void forEachPanel(llvm::function_ref<void(const Panel &)> body,
                     llvm::function_ref<void(Value)> before = nullptr);
 
-  /// What has to happen to the values of a tile before the panels of head
-  /// `head` meet them.
-  virtual void prepareTile(const KvRows &values, Value head) {}
-  /// Before each panel: fetches some of the values of the tile after this one.
-  virtual void prefetchNext(const KvRows &values, const Panel &panel) {}
+  /// What has to happen to a tile before the panels of head `head` meet it.
+  virtual void prepareTile(const KvRows &keys, const KvRows &values,
+                           Value head) {}
+  /// Before each panel: fetches some of the tile after this one.
+  virtual void prefetchNext(const KvRows &keys, const KvRows &values,
+                            const Panel &panel) {}
 
   virtual void loadQ(const Panel &panel) = 0;
   virtual void initState(StateInitOp op, const Panel &panel) = 0;
