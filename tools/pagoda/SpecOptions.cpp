@@ -33,7 +33,9 @@ template <typename T> struct Opt : cl::opt<T> {
   explicit Opt(StringRef name, const char *help, const Mods &...mods)
       : cl::opt<T>(name, cl::desc(help), cl::sub(genCommand()),
                    cl::sub(explainCommand()), cl::sub(planCommand()),
-                   cl::sub(runCommand()), cl::cat(optionCategory()), mods...) {}
+                   cl::sub(runCommand()), cl::sub(tuneCommand()),
+                   cl::sub(benchCommand()), cl::cat(optionCategory()),
+                   mods...) {}
   bool given() const { return this->getNumOccurrences() > 0; }
 };
 
@@ -308,7 +310,7 @@ llvm::Error chooseTypes(Specification &result) {
 llvm::Error readTargets(CompileOptions &compile) {
   SmallVector<StringRef> names;
   StringRef(targetOpt).split(names, ',');
-  if (names.size() > 1 && runCommand())
+  if (names.size() > 1 && (runCommand() || tuneCommand() || benchCommand()))
     return bad(targetOpt, "one machine, since one runs the kernels");
   for (auto [index, name] : llvm::enumerate(names)) {
     Expected<Machine> machine = Machine::named(name);

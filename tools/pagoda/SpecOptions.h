@@ -38,6 +38,7 @@ struct Specification {
   CompileOptions compile;
   /// For a person: what was decided that the options and the config leave open.
   std::vector<std::string> notes;
+  size_t recordNotes = 0; ///< the last ones, which are about tuning records
 };
 
 /// Reads --config or the shape options, --target, --schedule and --name. Errors
