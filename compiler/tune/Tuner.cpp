@@ -52,6 +52,7 @@ private:
   void measure(Trial &trial, size_t samples, double share);
   /// Halves the runners until one is left or the time is over.
   void halve(double share);
+  void drop(size_t kept);
   void confirm();
   void report(const char *phase) const;
   const Trial *leader() const;
@@ -65,6 +66,7 @@ private:
   double prepareSeconds = 0; ///< of the slowest batch so far
   size_t turn = 0;           ///< which goes first alternates
   std::vector<Trial> runners;
+  std::vector<Trial> losers;  ///< those that ran longest first
   std::vector<Schedule> seen; ///< prepared, whatever came of it
   TuneResult result;
 };
@@ -135,11 +137,19 @@ void Race::look(ArrayRef<Schedule> schedules, double share) {
   }
 }
 
+/// All but the `kept` fastest become losers.
+void Race::drop(size_t kept) {
+  std::sort(runners.begin(), runners.end(), faster);
+  kept = std::min(kept, runners.size());
+  auto begin = runners.begin() + ptrdiff_t(kept);
+  losers.insert(losers.begin(), begin, runners.end());
+  runners.erase(begin, runners.end());
+}
+
 void Race::halve(double share) {
   for (size_t samples = halvingSamples; runners.size() > 1 && !over(share);
        samples *= 2) {
-    std::sort(runners.begin(), runners.end(), faster);
-    runners.resize((runners.size() + 1) / 2);
+    drop((runners.size() + 1) / 2);
     // One sample each in turn, so that all meet the machine as it is.
     for (size_t i = 0; i < samples; ++i)
       for (Trial &trial : runners)
@@ -150,10 +160,12 @@ void Race::halve(double share) {
 }
 
 void Race::confirm() {
-  std::sort(runners.begin(), runners.end(), faster);
+  // The losers take part in case that the leaders are wrong.
+  drop(runners.size());
+  append_range(runners, losers);
   for (const Trial &trial : runners) {
     if (score(trial) <= 1)
-      return;
+      continue;
     report("confirming");
     // The user waits: a short look has to do.
     double end =
@@ -197,7 +209,7 @@ TuneResult Race::run(ArrayRef<Schedule> space) {
   look(space, firstLooks);
   halve(halving);
   if (!runners.empty()) {
-    runners.resize(std::min<size_t>(runners.size(), 2));
+    drop(2);
     look(calls.neighbours(runners.front().schedule), aroundLooks);
     halve(around);
   }

@@ -37,7 +37,7 @@ cl::opt<std::string> dbOpt(
 raw_ostream &warning() { return WithColor::warning(errs(), "pagoda"); }
 
 std::string date(int64_t seconds) {
-  return formatv("{0:%Y-%m-%d}", sys::toTimePoint(seconds));
+  return formatv("{0:%Y-%m-%d}", sys::TimePoint<>(sys::toTimePoint(seconds)));
 }
 
 std::string noteOf(const AttentionSpec &spec, const TuningRecord &record) {

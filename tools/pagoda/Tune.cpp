@@ -266,8 +266,8 @@ llvm::Error Session::run() {
 //===----------------------------------------------------------------------===//
 
 void printText(ArrayRef<Job> jobs) {
-  Table table({"kernel", "step (sequences x tokens)", ">default ms", ">ms",
-               ">speedup", "99% interval", ">tried", "schedule"});
+  Table table({"kernel", "step", ">default ms", ">ms", ">speedup",
+               "99% interval", ">tried", "schedule"});
   for (const Job &job : jobs) {
     if (!job.record) {
       table.row({job.name(), "", "", "", "", "", "", "no time was left"});

@@ -66,8 +66,8 @@ Phase work(const AttentionSpec &spec, const StepShape &step) {
 } // namespace
 
 std::string StepShape::str() const {
-  return std::to_string(batch) + " x " + std::to_string(qLen) + " new token" +
-         (qLen == 1 ? "" : "s") + " of " + std::to_string(kvLen);
+  return std::to_string(batch) + " x " + std::to_string(qLen) + " of " +
+         std::to_string(kvLen) + " tokens";
 }
 
 StepShape prefillStep(const AttentionSpec &spec, int threads) {

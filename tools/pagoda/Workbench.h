@@ -35,7 +35,7 @@ struct StepShape {
   int64_t sequences = 1;
   int threads = 1;
 
-  /// "2 x 1 new token of 4096".
+  /// "2 x 1 of 4096 tokens".
   std::string str() const;
 };
 
