@@ -86,18 +86,6 @@ struct Job {
   }
 };
 
-Expected<double> readBudget() {
-  StringRef text = budgetOpt;
-  double unit = text.consume_back("m") ? 60 : 1, value = 0;
-  text.consume_back("s");
-  constexpr double longest = 24 * 3600;
-  if (text.getAsDouble(value) || !(value > 0) || value * unit > longest)
-    return createStringError("--budget " + budgetOpt +
-                             ": expected a time up to a day, for example 90s "
-                             "or 5m");
-  return value * unit;
-}
-
 /// One line that is written over and over, where a person looks.
 class ProgressLine {
 public:
@@ -354,7 +342,7 @@ Expected<std::vector<Job>> findJobs(const Specification &specification,
 
 llvm::Error tune() {
   double begin = now();
-  Expected<double> budget = readBudget();
+  Expected<double> budget = parseBudget(budgetOpt);
   if (!budget)
     return budget.takeError();
   if (threadsOpt < 0 || threadsOpt > 1024)

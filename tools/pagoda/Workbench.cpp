@@ -83,17 +83,24 @@ StepShape prefillStep(const AttentionSpec &spec, int threads) {
 }
 
 StepShape decodeStep(const AttentionSpec &spec, int threads,
-                     int64_t cacheBytes) {
-  constexpr double least = 32e6;
+                     int64_t cacheBytes, int64_t kvLen) {
+  constexpr double least = 32e6, most = 1e9;
   constexpr int64_t mostBatch = 16;
+  double token = double(spec.kvHeads * (spec.headDim + spec.vHeadDim)) *
+                 double(elementBytes(int32_t(spec.kvType)));
+  while (kvLen > 1 && token * double(kvLen) > most)
+    kvLen /= 2;
   StepShape step;
   step.threads = threads;
-  step.kvLen = 2048;
-  double bytes = work(spec, step).bytes;
-  step.batch = std::clamp<int64_t>(int64_t(least / bytes) + 1, 1, mostBatch);
-  double pool = std::max(4 * double(cacheBytes), 2 * least);
-  step.sequences =
-      step.batch * (int64_t(pool / (bytes * double(step.batch))) + 1);
+  step.kvLen = kvLen;
+  double bytes = work(spec, step).bytes; // of keys that are visible
+  auto inPool = int64_t(most / (token * double(kvLen)));
+  step.batch = std::clamp<int64_t>(int64_t(least / bytes) + 1, 1,
+                                   std::min(mostBatch, inPool));
+  double wanted = std::max(4 * double(cacheBytes), 2 * least);
+  int64_t steps = std::min(int64_t(wanted / (bytes * double(step.batch))) + 1,
+                           inPool / step.batch);
+  step.sequences = step.batch * std::max<int64_t>(steps, 1);
   return step;
 }
 

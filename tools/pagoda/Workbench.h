@@ -43,10 +43,12 @@ struct StepShape {
 /// GFLOP/s: as many new tokens as that allows, 128 to 2048.
 StepShape prefillStep(const AttentionSpec &spec, int threads);
 
-/// A decode step that reads at least 32 MB, of a pool of four times
-/// `cacheBytes` or more, so that steps in turn find nothing in a cache.
-StepShape decodeStep(const AttentionSpec &spec, int threads,
-                     int64_t cacheBytes);
+/// A decode step over sequences of `kvLen` tokens that reads 32 MB or more, of
+/// a pool of which four times `cacheBytes` is visible, so that steps in turn
+/// find nothing in a cache. Less where a pool of 1 GB, or 16 sequences a step,
+/// do not hold that; shorter sequences where it does not hold one.
+StepShape decodeStep(const AttentionSpec &spec, int threads, int64_t cacheBytes,
+                     int64_t kvLen = 2048);
 
 class Workbench {
 public:
