@@ -161,7 +161,7 @@ void Race::halve(double share) {
 
 void Race::confirm() {
   // The losers take part in case that the leaders are wrong.
-  drop(runners.size());
+  std::sort(runners.begin(), runners.end(), faster);
   append_range(runners, losers);
   for (const Trial &trial : runners) {
     if (score(trial) <= 1)
@@ -193,11 +193,12 @@ void Race::confirm() {
     result.complete = ratios.size() >= leastConfirm;
     if (!result.complete)
       return;
-    Interval speedup = medianInterval(ratios, options.confidence);
-    if (speedup.low > 1) {
+    result.leader = trial.schedule;
+    result.leaderSpeedup = medianInterval(ratios, options.confidence);
+    if (result.leaderSpeedup.low > 1) {
       result.schedule = trial.schedule;
       result.isDefault = false;
-      result.speedup = speedup;
+      result.speedup = result.leaderSpeedup;
     }
     result.samples = ratios.size();
     return;
@@ -205,7 +206,7 @@ void Race::confirm() {
 }
 
 TuneResult Race::run(ArrayRef<Schedule> space) {
-  result.schedule = standard;
+  result.schedule = result.leader = standard;
   look(space, firstLooks);
   halve(halving);
   if (!runners.empty()) {

@@ -78,7 +78,11 @@ struct TuneResult {
   bool isDefault = true;
   /// Of the winner, from the samples of the confirmation alone.
   Interval speedup;
-  size_t samples = 0;    ///< of the confirmation
+  size_t samples = 0; ///< of the confirmation
+  /// The one that was confirmed or refuted, by the same samples: an estimate of
+  /// how much the default leaves. The default and 1 where nothing led.
+  Schedule leader;
+  Interval leaderSpeedup;
   size_t tried = 0;      ///< schedules measured, without the default
   size_t unbuilt = 0;    ///< that could not be made
   size_t unverified = 0; ///< fast, and wrong

@@ -11,9 +11,9 @@
 
 #include "tools/pagoda/BenchReport.h"
 
+#include "compiler/tune/Record.h"
 #include "tools/pagoda/Report.h"
 
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -34,21 +34,21 @@ std::string speedupText(const BenchRow &row) {
                  row.speedup->low, row.speedup->high);
 }
 
-/// The fields that say most, as a row has room for.
-std::string shortSchedule(StringRef schedule) {
-  std::string text;
-  for (StringRef field : split(schedule, ',')) {
-    auto [key, value] = field.split('=');
-    bool tile = key == "q_tile" || key == "kv_tile" || key == "heads" ||
-                key == "block_rows" || key == "block_vectors" ||
-                key == "prefetch" || key == "pack";
-    if (tile)
-      text += (text.empty()             ? ""
-               : key == "block_vectors" ? "x"
-                                        : " ") +
-              value.str();
+/// "288x96, block 4x3, packed": tiles, register block and what else there is.
+std::string shortSchedule(StringRef text) {
+  Expected<Schedule> read = parseSchedule(text);
+  if (!read) {
+    consumeError(read.takeError());
+    return text.str();
   }
-  return text;
+  std::string result =
+      formatv("{0}x{1}, block {2}x{3}", read->qTile, read->kvTile,
+              read->blockRows, read->blockVectors);
+  if (read->heads > 1)
+    result += formatv(", {0} heads", read->heads);
+  if (read->lanes == Schedule::Lanes::HeadDim)
+    result += formatv(", {0} ahead", read->prefetch);
+  return result + (read->pack ? ", packed" : "");
 }
 
 double at(const json::Object &object, StringRef key, bool &ok) {

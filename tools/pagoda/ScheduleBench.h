@@ -37,14 +37,14 @@ public:
   create(const AttentionSpec &spec, Variant variant, const Machine &machine,
          const Schedule &baseline, const StepShape &shape);
 
-  /// Builds kernels, on as many threads as steps run on. False for each
+  /// Builds kernels, on all cores. False for each
   /// schedule that cannot be built. What is built already costs nothing.
   std::vector<bool> prepare(llvm::ArrayRef<Schedule> schedules);
 
   /// Seconds of the baseline over seconds of `schedule`, which is prepared, one
   /// step each, right after each other.
   double sample(const Schedule &schedule, bool baselineFirst);
-  /// Seconds of one step.
+  /// Seconds of one step: of CPU time if it runs on one thread.
   double time(const Schedule &schedule);
 
   /// Every output element of a batch with chunked prompts, a shared prefix and

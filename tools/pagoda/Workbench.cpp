@@ -82,8 +82,8 @@ StepShape prefillStep(const AttentionSpec &spec, int threads) {
   return step;
 }
 
-StepShape decodeStep(const AttentionSpec &spec, int threads,
-                     int64_t cacheBytes, int64_t kvLen) {
+StepShape decodeStep(const AttentionSpec &spec, int threads, int64_t cacheBytes,
+                     int64_t kvLen) {
   constexpr double least = 32e6, most = 1e9;
   constexpr int64_t mostBatch = 16;
   double token = double(spec.kvHeads * (spec.headDim + spec.vHeadDim)) *
