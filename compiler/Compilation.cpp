@@ -15,6 +15,7 @@
 #include "compiler/emit/Ptx.h"
 #include "compiler/import/BuildAttention.h"
 #include "compiler/import/Mods.h"
+#include "compiler/tiling/SelectTiles.h"
 #include "dialect/Dialect.h"
 
 #include "mlir/IR/Verifier.h"
@@ -77,6 +78,25 @@ Error Compilation::runTo(Phase last) {
   return Error::success();
 }
 
+const std::vector<Schedule> *
+Compilation::settledFor(const AttentionSpec &spec) const {
+  for (const KernelSchedules &settled : options.settled)
+    if (settled.machine == machine.name && settled.spec == spec.name)
+      return &settled.schedules;
+  return nullptr;
+}
+
+/// Gives the attention of function @name its schedules.
+static void setSchedules(mlir::ModuleOp module, StringRef name,
+                         ArrayRef<Schedule> schedules) {
+  SmallVector<mlir::Attribute> attributes;
+  for (const Schedule &schedule : schedules)
+    attributes.push_back(toAttr(module.getContext(), schedule));
+  module.lookupSymbol(name)->walk([&](AttentionOp op) {
+    op.setSchedulesAttr(mlir::ArrayAttr::get(module.getContext(), attributes));
+  });
+}
+
 /// Specification -> attention IR.
 Error Compilation::build() {
   // Kernels that write the cache convert without the instructions.
@@ -112,8 +132,11 @@ Error Compilation::build() {
       while (is_contained(names, name))
         name += "_";
       names.push_back(name);
-      if (!options.cacheOnly)
+      if (!options.cacheOnly) {
         buildAttention(*module, spec, name, mods ? &*mods : nullptr);
+        if (const std::vector<Schedule> *settled = settledFor(spec))
+          setSchedules(*module, name, *settled);
+      }
       if (machine.kind != TargetKind::Cpu)
         continue;
       if (!hasNarrowCache(spec))
@@ -169,9 +192,14 @@ void Compilation::explain(KernelSummary &summary, const AttentionSpec &spec) {
     summary.reason = "one query row at a time";
     return;
   }
+  bool prefill = summary.role == "prefill";
+  if (const std::vector<Schedule> *settled = settledFor(spec)) {
+    summary.tile = evaluate((*settled)[prefill ? 0 : 1], machine, spec);
+    summary.reason = summary.tile->reason();
+    return;
+  }
   Expected<TileCandidate> tile =
-      selectTile(machine, spec,
-                 summary.role == "prefill" ? Variant::Prefill : Variant::Decode,
+      selectTile(machine, spec, prefill ? Variant::Prefill : Variant::Decode,
                  options.schedule);
   if (!tile)
     return consumeError(tile.takeError());

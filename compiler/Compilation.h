@@ -80,6 +80,8 @@ private:
   }
   /// Runs `body` with diagnostics collected into the error.
   llvm::Error collect(llvm::function_ref<bool()> body);
+  /// The settled schedules of `spec`, or null.
+  const std::vector<Schedule> *settledFor(const AttentionSpec &spec) const;
   void explain(KernelSummary &summary, const AttentionSpec &spec);
 
   const std::vector<AttentionSpec> &specs;

@@ -38,6 +38,14 @@ enum class Stage { Attention, Tiled, Target, Llvm, Asm, Ptx };
 /// Parses "attention", "tiled", "target", "llvm", "asm" or "ptx".
 llvm::Expected<Stage> parseStage(llvm::StringRef text);
 
+/// Schedules that are settled, from the tuning database or by a tuner, instead
+/// of what the formula chooses: one kernel each, prefill and decode first.
+struct KernelSchedules {
+  std::string machine; ///< its name
+  std::string spec;    ///< the AttentionSpec's name
+  std::vector<Schedule> schedules;
+};
+
 struct CompileOptions {
   Machine machine = Machine::host();
   /// CPUs of the same architecture that the library has variants for, too; the
@@ -46,6 +54,9 @@ struct CompileOptions {
   /// Overrides of the chosen schedules, "key=value" each, applied to every
   /// kernel that has the key. Checked against the machine like any schedule.
   std::vector<std::string> schedule;
+  /// At most one for each machine and specification; overrides do not touch
+  /// them. Checked against the machine, too.
+  std::vector<KernelSchedules> settled;
   /// Prefix of the kernels' names.
   std::string name = "attention";
   /// Text of a file of mask and score functions (import/Mods.h), for every

@@ -13,11 +13,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "bench/kernels/Limits.h"
-#include "bench/kernels/Setup.h"
+#include "compiler/Driver.h"
+#include "compiler/tune/Statistics.h"
+#include "tools/pagoda/Workbench.h"
 
 #include "benchmark/benchmark.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -26,7 +29,6 @@
 #include <optional>
 
 using namespace pagoda;
-using namespace pagoda::bench;
 
 namespace {
 
@@ -38,26 +40,61 @@ struct Settings {
   CompileOptions compile;
 };
 
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2,
-                   values.end());
-  return values[values.size() / 2];
+/// One timed configuration.
+struct Config {
+  std::string name;
+  AttentionSpec spec;
+  StepShape shape;
+};
+
+/// f32, 16/8 heads, head dim 128, block 16, causal.
+AttentionSpec defaultSpec(KvLayout layout) {
+  AttentionSpec spec;
+  spec.qHeads = 16;
+  spec.kvHeads = 8;
+  spec.headDim = spec.vHeadDim = 128;
+  spec.blockSize = 16;
+  spec.layout = layout;
+  spec.scale = 1 / std::sqrt(128.0);
+  return spec;
 }
+
+/// Kernels built in process, and a step for them.
+struct Setup {
+  Setup(const Config &config, const CompileOptions &options)
+      : code(compiled(config, options)),
+        bench(
+            config.spec,
+            KernelLibrary::wrap(code->info()).select(kernelSpecOf(config.spec)),
+            config.shape) {}
+
+  static std::unique_ptr<JitLibrary> compiled(const Config &config,
+                                              const CompileOptions &options) {
+    llvm::Expected<std::unique_ptr<JitLibrary>> code =
+        JitLibrary::compile({config.spec}, options);
+    if (!code)
+      throw std::runtime_error(llvm::toString(code.takeError()));
+    return std::move(*code);
+  }
+
+  std::unique_ptr<JitLibrary> code;
+  Workbench bench;
+};
 
 /// Times steps in turn over the configuration's sequences. `limit` samples the
 /// machine, in units per second; `work` is the units of one step. Samples of
 /// both take turns, about as long altogether, so that what the machine loses to
 /// others hits both alike; what is reported is the median over pairs.
 template <typename Limit>
-void timeSteps(benchmark::State &state, Setup &setup, limits::Timer timer,
+void timeSteps(benchmark::State &state, Workbench &bench, limits::Timer timer,
                double work, int64_t sampledRows, Limit limit) {
-  setup.plan(0); // warms code, plan and scratch, not the cache
-  setup.run();
+  bench.plan(0); // warms code, plan and scratch, not the cache
+  bench.run();
   std::vector<double> rates, ceilings, shares;
   double ceiling = 0, kernelSeconds = 0, limitSeconds = 0;
   int64_t index = 1;
   for (auto _ : state) {
-    setup.plan(index++);
+    bench.plan(index++);
     if (limitSeconds <= kernelSeconds) {
       double start = limits::now(timer);
       ceiling = limit();
@@ -65,7 +102,7 @@ void timeSteps(benchmark::State &state, Setup &setup, limits::Timer timer,
       ceilings.push_back(ceiling);
     }
     double start = limits::now(timer);
-    setup.run();
+    bench.run();
     double elapsed = limits::now(timer) - start;
     kernelSeconds += elapsed;
     state.SetIterationTime(elapsed);
@@ -75,8 +112,9 @@ void timeSteps(benchmark::State &state, Setup &setup, limits::Timer timer,
   state.counters["rate"] = median(rates) / 1e9;
   state.counters["limit"] = median(ceilings) / 1e9;
   state.counters["percent"] = median(shares);
-  if (std::string wrong = setup.checkSampled(sampledRows); !wrong.empty())
-    state.SkipWithError(wrong.c_str());
+  reference::Comparison checked = bench.checkSampled(sampledRows);
+  if (!checked.ok() || checked.elements == 0)
+    state.SkipWithError(("wrong output: " + checked.worst.text()).c_str());
 }
 
 std::string describe(const AttentionSpec &spec) {
@@ -89,8 +127,8 @@ void prefill(benchmark::State &state, const Config &config,
              const Settings &settings) {
   Setup setup(config, settings.compile);
   state.SetLabel("GFLOP/s; " + describe(config.spec));
-  timeSteps(state, setup, settings.timer, setup.flops(), 96, [&] {
-    return 1e9 * limits::fmaPeak(config.threads, 0.1, settings.timer,
+  timeSteps(state, setup.bench, settings.timer, setup.bench.flops(), 96, [&] {
+    return 1e9 * limits::fmaPeak(config.shape.threads, 0.1, settings.timer,
                                  /*vectorBits=*/0, /*samples=*/1);
   });
 }
@@ -100,18 +138,20 @@ void decode(benchmark::State &state, const Config &config,
   Setup setup(config, settings.compile);
   char text[96];
   std::snprintf(text, sizeof(text), ", cache %.2f GB, %.0f%% in huge pages",
-                double(setup.pool().bytes()) / 1e9, 100 * hugePageShare());
+                double(setup.bench.pool().bytes()) / 1e9,
+                100 * hugePageShare());
   state.SetLabel("GB/s; " + describe(config.spec) + text);
-  timeSteps(state, setup, settings.timer, setup.bytes(), 16, [&] {
-    return 1e9 * limits::readBandwidth(setup.pool().data(),
-                                       setup.pool().bytes(), config.threads, 0,
-                                       settings.timer, /*passes=*/1);
+  const KvPool &pool = setup.bench.pool();
+  timeSteps(state, setup.bench, settings.timer, setup.bench.bytes(), 16, [&] {
+    return 1e9 * limits::readBandwidth(pool.data(), pool.bytes(),
+                                       config.shape.threads, 0, settings.timer,
+                                       /*passes=*/1);
   });
 }
 
 void registerAll(const Settings &settings) {
   auto add = [&](Config config, auto function) {
-    config.threads = settings.threads;
+    config.shape.threads = settings.threads;
     config.name += "/threads:" + std::to_string(settings.threads);
     benchmark::RegisterBenchmark(config.name.c_str(),
                                  [=](benchmark::State &state) {
@@ -129,14 +169,16 @@ void registerAll(const Settings &settings) {
     std::string suffix = layout == KvLayout::HND ? "hnd" : "nhd";
     for (int64_t tokens : {512, 2048, 4096})
       add({"prefill/f32/d:128/tokens:" + std::to_string(tokens) + "/" + suffix,
-           defaultSpec(layout), tokens, tokens, 1},
+           defaultSpec(layout),
+           {tokens, tokens}},
           prefill);
     for (int64_t tokens : {1024, 16384}) {
       AttentionSpec spec = defaultSpec(layout);
       double bytes = double(tokens * spec.kvHeads * 2 * spec.headDim) * 4;
       add({"decode/f32/d:128/tokens:" + std::to_string(tokens) + "/" + suffix,
-           spec, 1, tokens,
-           std::max<int64_t>(int64_t(settings.cacheGb * 1e9 / bytes) + 1, 2)},
+           spec,
+           {1, tokens, 1,
+            std::max<int64_t>(int64_t(settings.cacheGb * 1e9 / bytes) + 1, 2)}},
           decode);
     }
   }
@@ -145,16 +187,18 @@ void registerAll(const Settings &settings) {
   // against the row above of the same tokens.
   constexpr int64_t Sequences = 5;
   AttentionSpec spec = defaultSpec(KvLayout::HND);
-  add({"decode/f32/d:128/tokens:1024/sequences:5/hnd", spec, 1, 1024,
-       Sequences},
+  add({"decode/f32/d:128/tokens:1024/sequences:5/hnd",
+       spec,
+       {1, 1024, 1, Sequences}},
       decode);
   spec.window = 1024;
-  add({"decode/f32/d:128/tokens:32768/window:1024/sequences:5/hnd", spec, 1,
-       32768, Sequences},
+  add({"decode/f32/d:128/tokens:32768/window:1024/sequences:5/hnd",
+       spec,
+       {1, 32768, 1, Sequences}},
       decode);
   spec.window.reset();
   spec.causal = false;
-  add({"prefill/f32/d:128/tokens:2048/full/hnd", spec, 2048, 2048, 1}, prefill);
+  add({"prefill/f32/d:128/tokens:2048/full/hnd", spec, {2048, 2048}}, prefill);
 }
 
 /// Prints as usual and keeps the rows for a table.

@@ -12,6 +12,8 @@ config.test_source_root = os.path.dirname(__file__)
 config.environment["PATH"] = os.pathsep.join(
     [config.pagoda_bin, config.llvm_tools, config.environment.get("PATH", "")]
 )
+# What a user has tuned must not change what a test sees.
+config.environment["PAGODA_DB"] = "none"
 config.substitutions += [
     ("%build", config.pagoda_build),
     ("%source", config.pagoda_source),

@@ -35,6 +35,13 @@ llvm::cl::SubCommand &runCommand();
 /// An error also when outputs were wrong; the report is printed by then.
 llvm::Error run();
 
+llvm::cl::SubCommand &tuneCommand();
+llvm::Error tune();
+
+llvm::cl::SubCommand &benchCommand();
+/// An error also when outputs were wrong, or slower than those compared with.
+llvm::Error bench();
+
 } // namespace pagoda
 
 #endif // PAGODA_TOOLS_PAGODA_COMMANDS_H

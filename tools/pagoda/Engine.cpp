@@ -119,6 +119,12 @@ Engine::Engine(const AttentionSpec &theSpec, const KernelSet &theKernels,
         int64_t(kv.bytes() / reference::elementBytes(int32_t(spec.kvType))));
 }
 
+void Engine::use(const KernelSet &theKernels) {
+  kernels = theKernels;
+  attentionPlan =
+      AttentionPlan(kernels.attention, planOptions(spec, threadPool.threads()));
+}
+
 void Engine::append(SeqId seq, int32_t tokens) {
   if (!paged.append(seq, tokens))
     throw Error(ErrorCode::InvalidArgument,

@@ -52,7 +52,12 @@ public:
   Engine(const AttentionSpec &spec, const KernelSet &kernels,
          const EngineOptions &options);
 
+  /// Exchanges the kernels for others of the same specification; the next step
+  /// must be planned anew.
+  void use(const KernelSet &kernels);
+
   PagedKV &sequences() { return paged; }
+  const PagedKV &sequences() const { return paged; }
   const KvPool &pool() const { return kv; }
   int threads() const { return threadPool.threads(); }
 

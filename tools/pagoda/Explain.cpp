@@ -13,6 +13,7 @@
 
 #include "compiler/tiling/Roofline.h"
 #include "tools/pagoda/Commands.h"
+#include "tools/pagoda/Records.h"
 #include "tools/pagoda/Report.h"
 #include "tools/pagoda/SpecOptions.h"
 
@@ -302,10 +303,18 @@ llvm::Error explain() {
   Expected<SequenceWork> work = readWork(*specification);
   if (!work)
     return work.takeError();
+  if (llvm::Error error = useRecords(*specification))
+    return error;
   const CompileOptions &options = specification->compile;
-  Expected<Artifact> artifact = describe(specification->specs, options);
-  if (!artifact)
-    return artifact.takeError();
+  std::optional<Artifact> artifact;
+  auto attempt = [&](const Specification &s) {
+    Expected<Artifact> made = describe(s.specs, s.compile);
+    if (made)
+      artifact = std::move(*made);
+    return made.takeError();
+  };
+  if (llvm::Error error = withRecords(*specification, attempt))
+    return error;
   raw_ostream &os = outs();
   if (jsonOpt) {
     os << formatv("{0:2}\n", manifest(*artifact, provenanceOf(*specification)));

@@ -12,6 +12,7 @@
 
 #include "compiler/emit/Emit.h"
 #include "tools/pagoda/Commands.h"
+#include "tools/pagoda/Records.h"
 #include "tools/pagoda/Report.h"
 #include "tools/pagoda/SpecOptions.h"
 
@@ -90,23 +91,31 @@ llvm::Error gen() {
   Expected<Specification> specification = readSpecification();
   if (!specification)
     return specification.takeError();
+  if (llvm::Error error = useRecords(*specification))
+    return error;
   const CompileOptions &options = specification->compile;
 
   if (emitOpt.getNumOccurrences()) {
     Expected<Stage> stage = parseStage(emitOpt);
     if (!stage)
       return stage.takeError();
-    Expected<std::string> text =
-        printStage(specification->specs, options, *stage);
-    if (!text)
+    return withRecords(*specification, [&](const Specification &s) {
+      Expected<std::string> text = printStage(s.specs, s.compile, *stage);
+      if (text)
+        outs() << *text;
       return text.takeError();
-    outs() << *text;
-    return llvm::Error::success();
+    });
   }
 
-  Expected<Artifact> artifact = compile(specification->specs, options);
-  if (!artifact)
-    return artifact.takeError();
+  std::optional<Artifact> artifact;
+  auto attempt = [&](const Specification &s) {
+    Expected<Artifact> made = compile(s.specs, s.compile);
+    if (made)
+      artifact = std::move(*made);
+    return made.takeError();
+  };
+  if (llvm::Error error = withRecords(*specification, attempt))
+    return error;
   Provenance provenance = provenanceOf(*specification);
   if (llvm::Error error =
           emitArtifact(*artifact, provenance, outputOpt, options.name))

@@ -12,6 +12,7 @@
 
 #include "bench/kernels/Limits.h"
 #include "tools/pagoda/Commands.h"
+#include "tools/pagoda/Records.h"
 #include "tools/pagoda/Report.h"
 #include "tools/pagoda/SpecOptions.h"
 #include "tools/pagoda/Workload.h"
@@ -374,18 +375,26 @@ llvm::Error run() {
     return createStringError("--aux: expected --mods beside it");
   }
 
+  if (llvm::Error error = useRecords(*specification))
+    return error;
   Report report;
   auto start = std::chrono::steady_clock::now();
-  Expected<std::unique_ptr<JitLibrary>> code =
-      JitLibrary::compile(specification->specs, specification->compile);
-  if (!code)
-    return code.takeError();
+  std::unique_ptr<JitLibrary> code;
+  auto attempt = [&](const Specification &s) {
+    Expected<std::unique_ptr<JitLibrary>> made =
+        JitLibrary::compile(s.specs, s.compile);
+    if (made)
+      code = std::move(*made);
+    return made.takeError();
+  };
+  if (llvm::Error error = withRecords(*specification, attempt))
+    return error;
   report.compileMs = std::chrono::duration<double, std::milli>(
                          std::chrono::steady_clock::now() - start)
                          .count();
-  report.kernels = (*code)->kernels();
-  report.timings = (*code)->timings();
-  KernelLibrary library = KernelLibrary::wrap((*code)->info());
+  report.kernels = code->kernels();
+  report.timings = code->timings();
+  KernelLibrary library = KernelLibrary::wrap(code->info());
   report.threads = int(threadsOpt) ? int(threadsOpt) : ThreadPool(0).threads();
 
   for (size_t i = 0; i < specification->specs.size(); ++i) {

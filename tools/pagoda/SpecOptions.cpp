@@ -33,7 +33,9 @@ template <typename T> struct Opt : cl::opt<T> {
   explicit Opt(StringRef name, const char *help, const Mods &...mods)
       : cl::opt<T>(name, cl::desc(help), cl::sub(genCommand()),
                    cl::sub(explainCommand()), cl::sub(planCommand()),
-                   cl::sub(runCommand()), cl::cat(optionCategory()), mods...) {}
+                   cl::sub(runCommand()), cl::sub(tuneCommand()),
+                   cl::sub(benchCommand()), cl::cat(optionCategory()),
+                   mods...) {}
   bool given() const { return this->getNumOccurrences() > 0; }
 };
 
@@ -301,7 +303,7 @@ llvm::Error chooseTypes(Specification &result) {
 llvm::Error readTargets(CompileOptions &compile) {
   SmallVector<StringRef> names;
   StringRef(targetOpt).split(names, ',');
-  if (names.size() > 1 && runCommand())
+  if (names.size() > 1 && (runCommand() || tuneCommand() || benchCommand()))
     return bad(targetOpt, "one machine, since one runs the kernels");
   for (auto [index, name] : llvm::enumerate(names)) {
     Expected<Machine> machine = Machine::named(name);
@@ -389,6 +391,18 @@ Expected<Specification> readSpecification(const KnownShape &known) {
   }
   result.compile.schedule.assign(scheduleOpt.begin(), scheduleOpt.end());
   return result;
+}
+
+Expected<double> parseBudget(StringRef text) {
+  constexpr double longest = 24 * 3600;
+  StringRef number = text;
+  double unit = number.consume_back("m") ? 60 : 1, value = 0;
+  number.consume_back("s");
+  if (number.getAsDouble(value) || !(value > 0) || value * unit > longest)
+    return createStringError("--budget " + text +
+                             ": expected a time up to a day, for example 90s "
+                             "or 5m");
+  return value * unit;
 }
 
 Provenance provenanceOf(const Specification &specification) {

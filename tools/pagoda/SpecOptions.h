@@ -38,11 +38,15 @@ struct Specification {
   CompileOptions compile;
   /// For a person: what was decided that the options and the config leave open.
   std::vector<std::string> notes;
+  size_t recordNotes = 0; ///< the last ones, which are about tuning records
 };
 
 /// Reads --config or the shape options, --target, --schedule and --name. Errors
 /// name the option at fault, its value and what was expected.
 llvm::Expected<Specification> readSpecification(const KnownShape &known = {});
+
+/// "90s", "5m" or "90" as seconds. An error names --budget.
+llvm::Expected<double> parseBudget(llvm::StringRef text);
 
 /// What the manifest says of where kernels come from; refers to
 /// `specification`.

@@ -31,6 +31,8 @@ constexpr Command commands[] = {
     {pagoda::explainCommand, pagoda::explain},
     {pagoda::planCommand, pagoda::plan},
     {pagoda::runCommand, pagoda::run},
+    {pagoda::tuneCommand, pagoda::tune},
+    {pagoda::benchCommand, pagoda::bench},
 };
 
 /// Refuses options that `sub` does not have. LLVM's parser would take any that

@@ -48,7 +48,8 @@ TEST(Cli, Help) {
 
 TEST(Cli, MistakesAreNamed) {
   expectError("rnu --heads 1",
-              "unknown subcommand 'rnu', known are gen, explain, plan, run");
+              "unknown subcommand 'rnu', known are gen, explain, plan, run, "
+              "tune, bench");
   expectError("run --hed 3", "unknown option '--hed'; did you mean '--heads'?");
   expectError("run --head-dims 64 --heads 4",
               "unknown option '--head-dims'; did you mean '--head-dim'?");

@@ -26,10 +26,12 @@ struct Outcome {
   std::string out; ///< standard output and standard error
 };
 
-inline Outcome pagodaTool(const std::string &arguments,
-                          bool withErrors = true) {
-  std::string command = std::string(PAGODA_TOOL) + " " + arguments +
-                        (withErrors ? " 2>&1" : " 2>/dev/null");
+/// `database`: what the environment names as tuning database. What a user has
+/// tuned must not change what a test sees.
+inline Outcome pagodaTool(const std::string &arguments, bool withErrors = true,
+                          const std::string &database = "none") {
+  std::string command = "PAGODA_DB='" + database + "' " PAGODA_TOOL " " +
+                        arguments + (withErrors ? " 2>&1" : " 2>/dev/null");
   FILE *pipe = popen(command.c_str(), "r");
   Outcome outcome{-1, ""};
   char buffer[4096];

@@ -1,0 +1,71 @@
+//===- BenchRows.h - What pagoda bench measures -----------------*- C++ -*-===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One row is one kernel on one step: its times beside the machine's own limit,
+// which is sampled in turn with it, so that what the machine loses to others
+// hits both. Output is checked in every row.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PAGODA_TOOLS_PAGODA_BENCHROWS_H
+#define PAGODA_TOOLS_PAGODA_BENCHROWS_H
+
+#include "compiler/tune/Statistics.h"
+#include "tools/pagoda/ScheduleBench.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pagoda {
+
+struct BenchRow {
+  std::string kernel;    ///< "full_attention prefill"
+  std::string spec;      ///< shapes and features, for a person
+  std::string step;      ///< StepShape::str(), or what is written
+  std::string dtype;     ///< of q and, if another, of the cache
+  std::string variant;   ///< "default", "tuned", or a loop order
+  std::string schedule;  ///< empty for kernels without one
+  std::string limit;     ///< "FMA" or "read"
+  double flops = 0;      ///< of a step, on visible pairs
+  double bytes = 0;      ///< that a step has to move at least: K and V
+  double modelBytes = 0; ///< that the cost model says it moves; 0: not asked
+  std::vector<double> seconds; ///< one a step
+  /// Share of the limit beside each step.
+  std::vector<double> shares;
+  /// Times of the default over times of this, for rows beside a default.
+  std::optional<Interval> speedup;
+  std::string wrong; ///< the worst output element, if it is out of bounds
+
+  double gflops() const { return flops / median(seconds) / 1e9; }
+  double gbs() const { return bytes / median(seconds) / 1e9; }
+};
+
+/// A schedule and what to call it; the first one is the default.
+struct NamedSchedule {
+  std::string name;
+  Schedule schedule;
+};
+
+/// One row for each schedule, in turns, for about `seconds`. Errors: those of
+/// the compiler; those of the runtime are thrown.
+llvm::Expected<std::vector<BenchRow>>
+benchAttention(const AttentionSpec &spec, Variant variant,
+               const Machine &machine, const StepShape &shape,
+               llvm::ArrayRef<NamedSchedule> schedules, double seconds);
+
+/// The kernels that write the cache: `tokens` new tokens through a slot
+/// mapping, and as many tokens' blocks copied. Each works on a pool of its own
+/// and writes the same values each time, so that repeating it changes nothing;
+/// afterwards the whole pool is compared with what it must hold.
+llvm::Expected<std::vector<BenchRow>>
+benchCacheWrites(const AttentionSpec &spec, const Machine &machine,
+                 int64_t tokens, int threads, double seconds);
+
+} // namespace pagoda
+
+#endif // PAGODA_TOOLS_PAGODA_BENCHROWS_H

@@ -1,0 +1,156 @@
+//===- Records.cpp - Tuned schedules for a specification ------------------===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The option --db, and one look-up for each machine, specification and variant.
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/pagoda/Records.h"
+
+#include "compiler/tune/Database.h"
+#include "tools/pagoda/Commands.h"
+#include "llvm/Support/Chrono.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/WithColor.h"
+
+#include <cstdlib>
+
+using namespace llvm;
+
+namespace pagoda {
+
+namespace {
+
+cl::opt<std::string> dbOpt(
+    "db",
+    cl::desc("Tuning database, or none (default: $PAGODA_DB, or tune.db in "
+             "pagoda/ of the user's cache directory)"),
+    cl::value_desc("file|none"), cl::sub(genCommand()),
+    cl::sub(explainCommand()), cl::sub(runCommand()), cl::sub(tuneCommand()),
+    cl::sub(benchCommand()), cl::cat(optionCategory()));
+
+raw_ostream &warning() { return WithColor::warning(errs(), "pagoda"); }
+
+std::string date(int64_t seconds) {
+  return formatv("{0:%Y-%m-%d}", sys::TimePoint<>(sys::toTimePoint(seconds)));
+}
+
+std::string noteOf(const AttentionSpec &spec, const TuningRecord &record) {
+  std::string text = formatv("{0} {1}: ", spec.name, record.key.variant);
+  if (record.schedule == record.baseline)
+    text += formatv("the default stands, {0} schedules tried", record.tried);
+  else
+    text +=
+        formatv("tuned, {0:F2} times as fast as the default ({1:F2} to "
+                "{2:F2})",
+                record.speedup.median, record.speedup.low, record.speedup.high);
+  return text +
+         formatv(", on {0} tokens, {1}", record.workload, date(record.tunedAt))
+             .str();
+}
+
+} // namespace
+
+std::string databasePath() {
+  std::string path = dbOpt;
+  if (path.empty())
+    if (const char *variable = std::getenv("PAGODA_DB"))
+      path = variable;
+  if (path.empty())
+    path = defaultDatabasePath();
+  return path == "none" ? "" : path;
+}
+
+/// The schedule of `variant`: of a record, or the formula's. Empty where there
+/// is neither.
+static std::optional<Schedule> scheduleFor(const Database &database,
+                                           const Machine &machine,
+                                           const AttentionSpec &spec,
+                                           Variant variant, int &used,
+                                           std::vector<std::string> &notes) {
+  std::string what = (spec.name + " " + nameOf(variant)).str();
+  Expected<std::optional<TuningRecord>> record =
+      database.find(tuningKey(machine, spec, variant));
+  if (!record) {
+    warning() << what << ": " << toString(record.takeError()) << '\n';
+  } else if (*record) {
+    if (Expected<Schedule> schedule = usableSchedule(**record, machine, spec)) {
+      notes.push_back(noteOf(spec, **record));
+      ++used;
+      return *schedule;
+    } else {
+      warning() << "database " << database.path() << ": record of " << what
+                << " is ignored: " << toString(schedule.takeError()) << '\n';
+    }
+  }
+  Expected<TileCandidate> tile = selectTile(machine, spec, variant);
+  if (tile)
+    return tile->schedule;
+  consumeError(tile.takeError()); // the compiler will say it
+  return std::nullopt;
+}
+
+llvm::Error useRecords(Specification &specification) {
+  CompileOptions &options = specification.compile;
+  std::string path = databasePath();
+  bool named = dbOpt.getNumOccurrences() > 0;
+  if (path.empty() || !options.schedule.empty() || !options.mods.empty())
+    return llvm::Error::success();
+  if (!named && !sys::fs::exists(path))
+    return llvm::Error::success();
+  Expected<Database> database = Database::open(path, Database::Mode::Read);
+  if (!database) {
+    if (named)
+      return database.takeError();
+    warning() << toString(database.takeError()) << '\n';
+    return llvm::Error::success();
+  }
+  std::vector<const Machine *> machines = {&options.machine};
+  for (const Machine &machine : options.variants)
+    machines.push_back(&machine);
+  int total = 0;
+  size_t before = specification.notes.size();
+  for (const Machine *machine : machines)
+    for (const AttentionSpec &spec : specification.specs) {
+      int used = 0;
+      std::optional<Schedule> prefill =
+          scheduleFor(*database, *machine, spec, Variant::Prefill, used,
+                      specification.notes);
+      std::optional<Schedule> decode =
+          scheduleFor(*database, *machine, spec, Variant::Decode, used,
+                      specification.notes);
+      if (used && prefill && decode)
+        options.settled.push_back(
+            {machine->name, spec.name, {*prefill, *decode}});
+      total += used;
+    }
+  specification.recordNotes = specification.notes.size() - before;
+  if (total)
+    WithColor::note(errs(), "pagoda")
+        << total << " of " << 2 * machines.size() * specification.specs.size()
+        << " schedules are from the tuning database " << path << '\n';
+  return llvm::Error::success();
+}
+
+llvm::Error
+withRecords(Specification &specification,
+            function_ref<llvm::Error(const Specification &)> attempt) {
+  llvm::Error error = attempt(specification);
+  if (!error || specification.compile.settled.empty())
+    return error;
+  std::string text = toString(std::move(error));
+  specification.compile.settled.clear();
+  specification.notes.resize(specification.notes.size() -
+                             std::exchange(specification.recordNotes, 0));
+  if (llvm::Error again = attempt(specification))
+    return again;
+  warning() << "tuned schedules are ignored: " << text << '\n';
+  return llvm::Error::success();
+}
+
+} // namespace pagoda
