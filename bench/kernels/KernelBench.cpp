@@ -149,6 +149,16 @@ void decode(benchmark::State &state, const Config &config,
   });
 }
 
+/// The type, head dim, tokens, block size if it is not 16, and layout.
+std::string shortName(const AttentionSpec &spec, int64_t tokens) {
+  std::string name = std::string(nameOf(spec.kvType)) +
+                     "/d:" + std::to_string(spec.headDim) +
+                     "/tokens:" + std::to_string(tokens);
+  if (spec.blockSize != 16)
+    name += "/block:" + std::to_string(spec.blockSize);
+  return name + (spec.layout == KvLayout::HND ? "/hnd" : "/nhd");
+}
+
 void registerAll(const Settings &settings) {
   auto add = [&](Config config, auto function) {
     config.shape.threads = settings.threads;
@@ -165,22 +175,46 @@ void registerAll(const Settings &settings) {
         ->Unit(benchmark::kMillisecond)
         ->MinTime(1.5);
   };
-  for (KvLayout layout : {KvLayout::HND, KvLayout::NHD}) {
-    std::string suffix = layout == KvLayout::HND ? "hnd" : "nhd";
-    for (int64_t tokens : {512, 2048, 4096})
-      add({"prefill/f32/d:128/tokens:" + std::to_string(tokens) + "/" + suffix,
-           defaultSpec(layout),
-           {tokens, tokens}},
-          prefill);
-    for (int64_t tokens : {1024, 16384}) {
+  auto addPrefill = [&](const AttentionSpec &spec, int64_t tokens) {
+    add({"prefill/" + shortName(spec, tokens), spec, {tokens, tokens}},
+        prefill);
+  };
+  auto addDecode = [&](const AttentionSpec &spec, int64_t tokens) {
+    double bytes =
+        double(tokens * spec.kvHeads) *
+        double((spec.headDim + spec.vHeadDim) * byteSize(spec.kvType));
+    // Decode takes the sequences in turn.
+    int64_t sequences = int64_t(settings.cacheGb * 1e9 / bytes) + 1;
+    add({"decode/" + shortName(spec, tokens),
+         spec,
+         {1, tokens, 1, std::max<int64_t>(sequences, 2)}},
+        decode);
+  };
+  for (DType type : {DType::F32, DType::BF16, DType::F16}) {
+    for (KvLayout layout : {KvLayout::HND, KvLayout::NHD}) {
       AttentionSpec spec = defaultSpec(layout);
-      double bytes = double(tokens * spec.kvHeads * 2 * spec.headDim) * 4;
-      add({"decode/f32/d:128/tokens:" + std::to_string(tokens) + "/" + suffix,
-           spec,
-           {1, tokens, 1,
-            std::max<int64_t>(int64_t(settings.cacheGb * 1e9 / bytes) + 1, 2)}},
-          decode);
+      spec.qType = spec.kvType = type;
+      for (int64_t tokens : {512, 2048, 4096})
+        addPrefill(spec, tokens);
+      for (int64_t tokens : {1024, 16384})
+        addDecode(spec, tokens);
     }
+    // Short prompts, other head dims, large blocks.
+    AttentionSpec spec = defaultSpec(KvLayout::HND);
+    spec.qType = spec.kvType = type;
+    for (int64_t tokens : {64, 128, 256})
+      addPrefill(spec, tokens);
+    for (int64_t dim : {64, 256}) {
+      spec.headDim = spec.vHeadDim = dim;
+      spec.scale = 1 / std::sqrt(double(dim));
+      addPrefill(spec, 2048);
+      addDecode(spec, 16384);
+    }
+    spec = defaultSpec(KvLayout::HND);
+    spec.qType = spec.kvType = type;
+    spec.blockSize = 256;
+    addPrefill(spec, 2048);
+    addDecode(spec, 16384);
   }
   // What a mask saves, by the times of two rows. Windowed: a cache of 32k
   // tokens against one of 1k, as many sequences and visible bytes. Causal:
