@@ -34,13 +34,16 @@ public:
     m = c.slots.reserve(rows * 4);
     l = c.slots.reserve(rows * 4);
     alpha = c.slots.reserve(rows * 4);
-    s = c.slots.reserve(panelRows() * padded(c.kvTile()) * 4);
+    // Of one panel, or of all where keys come token by token.
+    s = c.slots.reserve((c.walksTokens() ? rows : panelRows()) *
+                        padded(c.kvTile()) * 4);
   }
 
   int64_t panelRows() const override { return c.schedule.getBlockRows(); }
   void loadQ(const Panel &panel) override;
   void initState(StateInitOp op, const Panel &panel) override;
   void qk(QkOp op, const Panel &panel) override;
+  void qkTile(QkOp op, Value valid) override;
   void mapScores(MapScoresOp op, const Panel &panel) override;
   void maskScores(MaskScoresOp op, const Panel &panel) override;
   void softmaxStep(SoftmaxStepOp op, const Panel &panel) override;
@@ -60,8 +63,10 @@ private:
     return b.at(b.at(c.slot(slot), b.mul(index, panelRows() * cols * 4)),
                 row * cols * 4);
   }
-  Value scoresOf(int64_t row) {
-    return c.slot(s + row * padded(c.kvTile()) * 4);
+  Value scoresOf(const Panel &panel, int64_t row) {
+    int64_t keys = padded(c.kvTile());
+    return c.walksTokens() ? rowOf(s, keys, panel, row)
+                           : c.slot(s + row * keys * 4);
   }
   Value vectorAt(Value row, Value column) {
     return b.load(b.vectorType(c.lanes), b.at(row, b.mul(column, 4)), 4);
@@ -81,11 +86,15 @@ private:
   Value sumLanes(ArrayRef<Value> vectors);
   Values sumTogether(Values vectors);
   void qkKeys(const KvRows &rows, const Panel &panel, Value key, int64_t count,
-              Value ahead);
+              bool prefetches);
+  int64_t keysTogether() const;
+  void ifFirstPanel(const Panel &panel, llvm::function_ref<void(bool)> body);
+  Value rowDue(const Panel &panel, Value key);
   void pvColumns(const KvRows &rows, const Panel &panel, Value column,
                  int64_t count, bool rescale);
   void prefetch(Value pointer, int64_t bytes);
-  void forEachScore(llvm::function_ref<Value(int64_t, Value, Value)> body);
+  void forEachScore(const Panel &panel,
+                    llvm::function_ref<Value(int64_t, Value, Value)> body);
   Value iota(Value first);
   Value coordinate(int64_t slot, const Panel &panel, int64_t row) {
     Value packed = b.add(b.mul(panel.index, panelRows()), row);
@@ -96,7 +105,6 @@ private:
                   llvm::function_ref<void(int64_t, Value)> body);
 
   int64_t q, o, m, l, alpha, s; ///< scratch offsets
-  Value aheadOffset;            ///< bytes to the head whose rows are prefetched
 };
 
 } // namespace
@@ -231,7 +239,7 @@ Value LanesAreHeadDim::sumLanes(ArrayRef<Value> vectors) {
 /// several rows. Beside that stream, rows of V that are due `prefetch` heads
 /// later are prefetched, which no hardware can foresee.
 void LanesAreHeadDim::qkKeys(const KvRows &rows, const Panel &panel, Value key,
-                             int64_t count, Value ahead) {
+                             int64_t count, bool prefetches) {
   int64_t bytes = bytesOf(c.cache.getElt());
   Value headOffset = b.mul(panel.head, rows.headStride);
   Values queryRows;
@@ -244,11 +252,8 @@ void LanesAreHeadDim::qkKeys(const KvRows &rows, const Panel &panel, Value key,
   Values sums(panelRows() * count);
   for (int64_t k = 0; k < count; ++k) {
     Value index = b.add(key, k);
-    auto pointerIn = [&](Value array) {
-      return b.load(b.pointerType(), b.at(array, b.mul(index, 8)));
-    };
-    Value keyRow = b.at(pointerIn(c.slot(rows.pointers)), headOffset);
-    Value next = ahead ? b.at(pointerIn(ahead), aheadOffset) : Value();
+    Value keyRow = TileEmitter::rowOf(rows.pointers, index, headOffset);
+    Value due = prefetches ? rowDue(panel, index) : Value();
     // Vector `partial` of the dims from `d` on, of which `dims` exist.
     auto step = [&](Value d, int64_t partial, int64_t dims, Values &next) {
       Value column = b.add(d, partial * c.lanes);
@@ -264,8 +269,8 @@ void LanesAreHeadDim::qkKeys(const KvRows &rows, const Panel &panel, Value key,
           b.forLoop(b.i64(0), b.i64(whole), stride, parts,
                     [&](Value d, ValueRange carried) {
                       Values sums(carried);
-                      if (next)
-                        prefetch(b.at(next, b.mul(d, bytes)), stride * bytes);
+                      if (due)
+                        prefetch(b.at(due, b.mul(d, bytes)), stride * bytes);
                       for (int64_t partial = 0; partial < partials; ++partial)
                         step(d, partial, c.lanes, sums);
                       return sums;
@@ -283,7 +288,7 @@ void LanesAreHeadDim::qkKeys(const KvRows &rows, const Panel &panel, Value key,
 
   for (int64_t row = 0; row < panelRows(); ++row) {
     ArrayRef<Value> rowSums = ArrayRef(sums).slice(row * count, count);
-    Value target = b.at(scoresOf(row), b.mul(key, 4));
+    Value target = b.at(scoresOf(panel, row), b.mul(key, 4));
     Value all = sumLanes(rowSums);
     SmallVector<int64_t> firstLanes(count);
     for (int64_t k = 0; k < count; ++k)
@@ -295,38 +300,67 @@ void LanesAreHeadDim::qkKeys(const KvRows &rows, const Panel &panel, Value key,
 
 void LanesAreHeadDim::prefetch(Value pointer, int64_t bytes) {
   for (int64_t byte = 0; byte < bytes; byte += 64)
-    b.prefetch(b.at(pointer, byte), /*locality=*/3);
+    b.prefetch(b.at(pointer, byte), /*locality=*/c.walksTokens() ? 2 : 3);
 }
 
-void LanesAreHeadDim::qk(QkOp op, const Panel &panel) {
-  const KvRows &rows = c.kvRows.find(op.getK())->second;
-  c.scores[op.getS()] = {s, panel.valid};
-  // A power of two of keys at a time, at most one per lane; pointers past the
-  // valid count repeat a row that exists.
-  int64_t block = std::min<int64_t>(4, c.lanes);
-  while (c.kvTile() % block)
-    block /= 2;
-  auto allKeys = [&](Value ahead) {
-    b.forLoop(b.i64(0), keyCount(panel), block,
-              [&](Value key) { qkKeys(rows, panel, key, block, ahead); });
-  };
-  if (!c.prefetchRows)
-    return allKeys(Value());
-  // The head `prefetch` further on, in this tile or in a later one. Rows are
-  // prefetched once, not once per panel.
+/// The row of V that is prefetched while key `key` of the panel's head is read.
+Value LanesAreHeadDim::rowDue(const Panel &panel, Value key) {
   const KvRows &values = *c.prefetchRows;
   int64_t heads = c.schedule.getHeads();
+  if (c.walksTokens()) // they follow as soon as all keys are done
+    return TileEmitter::rowOf(values.pointers, key,
+                              b.mul(panel.head, values.headStride));
+  // The head `prefetch` further on, in this tile or in a later one.
   Value head = b.add(panel.head, c.schedule.getPrefetch() % heads);
   Value later = b.compare(arith::CmpIPredicate::sge, head, b.i64(heads));
   Value array = b.select(later, c.slot(*values.laterPointers),
                          c.slot(*values.nextPointers));
   head = b.select(later, b.sub(head, heads), head);
-  aheadOffset = b.mul(head, values.headStride);
-  if (panels() == 1)
-    return allKeys(array);
+  Value row = b.load(b.pointerType(), b.at(array, b.mul(key, 8)));
+  return b.at(row, b.mul(head, values.headStride));
+}
+
+/// A power of two of keys at a time, at most one per lane; pointers past the
+/// valid count repeat a row that exists.
+int64_t LanesAreHeadDim::keysTogether() const {
+  int64_t count = std::min<int64_t>(4, c.lanes);
+  while (c.kvTile() % count)
+    count /= 2;
+  return count;
+}
+
+void LanesAreHeadDim::qk(QkOp op, const Panel &panel) {
+  const KvRows &rows = c.kvRows.find(op.getK())->second;
+  c.scores[op.getS()] = {s, panel.valid};
+  ifFirstPanel(panel, [&](bool prefetches) {
+    b.forLoop(b.i64(0), keyCount(panel), keysTogether(), [&](Value key) {
+      qkKeys(rows, panel, key, keysTogether(), prefetches);
+    });
+  });
+}
+
+void LanesAreHeadDim::qkTile(QkOp op, Value valid) {
+  const KvRows &rows = c.kvRows.find(op.getK())->second;
+  c.scores[op.getS()] = {s, valid};
+  Value count = keyCount({{}, {}, valid});
+  b.forLoop(b.i64(0), count, keysTogether(), [&](Value key) {
+    forEachPanel([&](const Panel &panel) {
+      ifFirstPanel(panel, [&](bool prefetches) {
+        qkKeys(rows, panel, key, keysTogether(), prefetches);
+      });
+    });
+  });
+}
+
+/// Rows are prefetched once, not once per panel: emits body(true) for the
+/// first, if the schedule prefetches, and body(false) for the others.
+void LanesAreHeadDim::ifFirstPanel(const Panel &panel,
+                                   llvm::function_ref<void(bool)> body) {
+  if (!c.prefetchRows || panels() == 1)
+    return body(c.prefetchRows.has_value());
   b.ifThenElse(
       b.compare(arith::CmpIPredicate::eq, panel.index, b.i64(0)),
-      [&] { allKeys(array); }, [&] { allKeys(Value()); });
+      [&] { body(true); }, [&] { body(false); });
 }
 
 /// Columns `column` to `column + count - 1` of O, at most block_vectors
@@ -344,8 +378,8 @@ void LanesAreHeadDim::pvColumns(const KvRows &rows, const Panel &panel,
         Value values = b.at(pointer, headOffset);
         Values weights, next(carried);
         for (int64_t row = 0; row < panelRows(); ++row)
-          weights.push_back(
-              b.splat(scalarAt(b.at(scoresOf(row), b.mul(key, 4))), c.lanes));
+          weights.push_back(b.splat(
+              scalarAt(b.at(scoresOf(panel, row), b.mul(key, 4))), c.lanes));
         for (int64_t n = 0; n < vectors; ++n) {
           int64_t dims = std::min(c.lanes, count - n * c.lanes);
           Value value = cacheVector(values, b.add(column, n * c.lanes), dims);
@@ -400,10 +434,10 @@ Value LanesAreHeadDim::iota(Value first) {
 
 /// Rewrites all scores of the panel; `body(row, key, scores)` gets lanes keys.
 void LanesAreHeadDim::forEachScore(
-    llvm::function_ref<Value(int64_t, Value, Value)> body) {
+    const Panel &panel, llvm::function_ref<Value(int64_t, Value, Value)> body) {
   b.forLoop(b.i64(0), b.i64(padded(c.kvTile())), c.lanes, [&](Value key) {
     for (int64_t row = 0; row < panelRows(); ++row) {
-      Value target = scoresOf(row);
+      Value target = scoresOf(panel, row);
       storeVector(body(row, key, vectorAt(target, key)), target, key);
     }
   });
@@ -413,7 +447,7 @@ void LanesAreHeadDim::mapScores(MapScoresOp op, const Panel &panel) {
   c.scores[op.getResult()] = c.scores.lookup(op.getS());
   Value scale = b.splat(c.scalars.lookup(op.getScale()), c.lanes);
   Value j = c.scalars.lookup(op.getJ());
-  forEachScore([&](int64_t row, Value key, Value score) {
+  forEachScore(panel, [&](int64_t row, Value key, Value score) {
     Value first = b.add(j, Value(arith::TruncIOp::create(b, b.i32Type(), key)));
     Value inputs[] = {
         b.mulf(score, scale), coordinate(c.rowSequences, panel, row),
@@ -428,7 +462,7 @@ void LanesAreHeadDim::maskScores(MaskScoresOp op, const Panel &panel) {
   Value lowest = splat(-std::numeric_limits<float>::infinity());
   Value j = c.scalars.lookup(op.getJ());
   Value limit = b.splat(c.scalars.lookup(op.getLimit()), c.lanes);
-  forEachScore([&](int64_t row, Value key, Value score) {
+  forEachScore(panel, [&](int64_t row, Value key, Value score) {
     Value first = b.add(j, Value(arith::TruncIOp::create(b, b.i32Type(), key)));
     Value positions = iota(first);
     Value counts =
@@ -452,7 +486,7 @@ void LanesAreHeadDim::softmaxStep(SoftmaxStepOp op, const Panel &panel) {
   int64_t keys = c.kvTile(), whole = keys / c.lanes * c.lanes;
   // A tile that is no multiple of the lanes has lanes that hold no key.
   auto scores = [&](int64_t row, int64_t key) -> Value {
-    Value vector = vectorAt(scoresOf(row), b.i64(key));
+    Value vector = vectorAt(scoresOf(panel, row), b.i64(key));
     if (key < whole)
       return vector;
     SmallVector<bool> mask(c.lanes, false);
@@ -484,7 +518,7 @@ void LanesAreHeadDim::softmaxStep(SoftmaxStepOp op, const Panel &panel) {
     Value sum;
     for (int64_t key = 0; key < keys; key += c.lanes) {
       Value p = b.exp2(b.mulf(b.subf(scores(row, key), references), factors));
-      storeVector(p, scoresOf(row), b.i64(key));
+      storeVector(p, scoresOf(panel, row), b.i64(key));
       sum = sum ? b.addf(sum, p) : p;
     }
     Value total = vector::ExtractOp::create(b, sumLanes(ArrayRef<Value>(sum)),

@@ -344,6 +344,9 @@ void KernelLowering::lowerKvLoop(KvLoopOp op) {
     auto prepare = [&](Value head) {
       emitter->prepareTile(keys, values, head);
     };
+    Value visible = b.i32(c.kvTile());
+    if (limit)
+      visible = b.min(b.sub(c.scalars.lookup(limit), j), visible);
     ArrayRef<Operation *> round; // the ops that a visit of a panel runs
     auto perPanel = [&](const Panel &whole) {
       auto body = [&](const Panel &panel) {
@@ -367,9 +370,6 @@ void KernelLowering::lowerKvLoop(KvLoopOp op) {
         return body(whole);
       // How much of this tile the panel can see at all.
       Panel panel = whole;
-      Value visible = b.i32(c.kvTile());
-      if (limit)
-        visible = b.min(b.sub(c.scalars.lookup(limit), j), visible);
       auto bound = [&](int64_t array) {
         return b.load(b.i32Type(), b.at(c.slot(array), b.mul(panel.index, 4)));
       };
@@ -393,6 +393,10 @@ void KernelLowering::lowerKvLoop(KvLoopOp op) {
           emitter->forEachPanel(perPanel);
       }
       return;
+    }
+    if (c.walksTokens()) {
+      emitter->qkTile(scores, masked && limit ? visible : Value());
+      llvm::erase_if(ops, [](Operation *op) { return isa<QkOp>(op); });
     }
     round = ops;
     emitter->forEachPanel(perPanel, prepare);
@@ -460,10 +464,14 @@ void KernelLowering::lowerKvRef(KvRefOp op, Value j) {
   if (c.schedule.getOrder() == LoopOrder::gather)
     gatherRows(rows.pointers, key ? c.cache.getKDim() : c.cache.getVDim(),
                rows.valid ? rows.valid : b.i32(keys));
-  int64_t distance = key && !c.packsKeys() ? 0 : c.schedule.getPrefetch();
-  if (distance && c.schedule.getLanes() == Lanes::queries) {
-    rows.nextPointers = fill(b.add(j, distance * keys), b.sub(c.item.kvEnd, 1));
-  } else if (distance) {
+  int64_t distance = c.schedule.getPrefetch();
+  if (c.schedule.getLanes() == Lanes::queries) {
+    if (distance && (!key || c.packsKeys()))
+      rows.nextPointers =
+          fill(b.add(j, distance * keys), b.sub(c.item.kvEnd, 1));
+  } else if (distance && !key && c.walksTokens()) {
+    c.prefetchRows = rows;
+  } else if (distance && !key) {
     int64_t tiles = distance / c.schedule.getHeads();
     Value end = b.sub(c.item.kvEnd, 1);
     auto ahead = [&](int64_t count) {

@@ -119,6 +119,12 @@ struct KernelContext {
   Value slot(int64_t offset) { return b.at(scratch, offset); }
   int64_t rows() const { return schedule.getQTile(); }
   int64_t kvTile() const { return schedule.getKvTile(); }
+  /// One query token meets blocks that lie token by token: keys are read in
+  /// that order, all heads of a token together, before any softmax.
+  bool walksTokens() const {
+    return schedule.getLanes() == Lanes::head_dim && schedule.getHeads() > 1 &&
+           cache.getLayout() == CacheLayout::nhd && maxTokens() == 1;
+  }
   /// Keys that are broadcast element by element are widened once a tile.
   bool packsKeys() const {
     return schedule.getPack() && !cache.getElt().isF32();
@@ -154,6 +160,11 @@ public:
   virtual void loadQ(const Panel &panel) = 0;
   virtual void initState(StateInitOp op, const Panel &panel) = 0;
   virtual void qk(QkOp op, const Panel &panel) = 0;
+  /// The scores of all panels, where the kernel walks tokens; `valid` (i32)
+  /// keys exist, null: all.
+  virtual void qkTile(QkOp op, Value valid) {
+    llvm_unreachable("keys are read head by head");
+  }
   virtual void mapScores(MapScoresOp op, const Panel &panel) = 0;
   virtual void maskScores(MaskScoresOp op, const Panel &panel) = 0;
   virtual void softmaxStep(SoftmaxStepOp op, const Panel &panel) = 0;
