@@ -85,9 +85,9 @@ private:
   Value cacheVector(Value row, Value column, int64_t count);
   Value sumLanes(ArrayRef<Value> vectors);
   Values sumTogether(Values vectors);
-  void qkKeys(const KvRows &rows, const Panel &panel, Value key, int64_t count,
-              bool prefetches);
-  int64_t keysTogether() const;
+  Values qkTogether(const KvRows &rows, ArrayRef<std::pair<Panel, Value>> keys,
+                    bool prefetches);
+  int64_t together(int64_t count) const;
   void ifFirstPanel(const Panel &panel, llvm::function_ref<void(bool)> body);
   Value rowDue(const Panel &panel, Value key);
   void pvColumns(const KvRows &rows, const Panel &panel, Value column,
@@ -233,34 +233,35 @@ Value LanesAreHeadDim::sumLanes(ArrayRef<Value> vectors) {
   return sum;
 }
 
-/// Scores of keys `key` to `key + count - 1`. Key rows are read one after the
-/// other, as they lie in memory, so that the hardware's prefetchers see one
-/// stream; several partial sums of one row keep the FMA units busy instead of
-/// several rows. Beside that stream, rows of V that are due `prefetch` heads
-/// later are prefetched, which no hardware can foresee.
-void LanesAreHeadDim::qkKeys(const KvRows &rows, const Panel &panel, Value key,
-                             int64_t count, bool prefetches) {
-  int64_t bytes = bytesOf(c.cache.getElt());
-  Value headOffset = b.mul(panel.head, rows.headStride);
-  Values queryRows;
-  for (int64_t row = 0; row < panelRows(); ++row)
-    queryRows.push_back(rowOf(q, padded(kDim()), panel, row));
-
+/// Scores of some keys, each of the head of its panel: lane i of vector r is
+/// that of key i and row r. Key rows are read one after the other, as they lie
+/// in memory, so that the hardware's prefetchers see one stream; several
+/// partial sums of one row keep the FMA units busy instead of several rows.
+/// Beside that stream, rows of V that are due later are prefetched, which no
+/// hardware can foresee.
+Values LanesAreHeadDim::qkTogether(const KvRows &rows,
+                                   ArrayRef<std::pair<Panel, Value>> keys,
+                                   bool prefetches) {
+  int64_t bytes = bytesOf(c.cache.getElt()), count = int64_t(keys.size());
   int64_t partials = std::max<int64_t>(
       1, std::min(c.schedule.getBlockVectors(), kDim() / c.lanes));
   int64_t stride = partials * c.lanes, whole = kDim() / stride * stride;
   Values sums(panelRows() * count);
-  for (int64_t k = 0; k < count; ++k) {
-    Value index = b.add(key, k);
-    Value keyRow = TileEmitter::rowOf(rows.pointers, index, headOffset);
-    Value due = prefetches ? rowDue(panel, index) : Value();
+  for (auto [k, entry] : llvm::enumerate(keys)) {
+    auto &[panel, key] = entry;
+    Value keyRow = TileEmitter::rowOf(rows.pointers, key,
+                                      b.mul(panel.head, rows.headStride));
+    Value due = prefetches ? rowDue(panel, key) : Value();
+    Values queryRows;
+    for (int64_t row = 0; row < panelRows(); ++row)
+      queryRows.push_back(rowOf(q, padded(kDim()), panel, row));
     // Vector `partial` of the dims from `d` on, of which `dims` exist.
     auto step = [&](Value d, int64_t partial, int64_t dims, Values &next) {
       Value column = b.add(d, partial * c.lanes);
-      Value keys = cacheVector(keyRow, column, dims);
+      Value elements = cacheVector(keyRow, column, dims);
       for (int64_t row = 0; row < panelRows(); ++row) {
         Value &sum = next[row * partials + partial];
-        sum = b.fma(keys, vectorAt(queryRows[row], column), sum);
+        sum = b.fma(elements, vectorAt(queryRows[row], column), sum);
       }
     };
     Values parts(panelRows() * partials, splat(0));
@@ -285,17 +286,10 @@ void LanesAreHeadDim::qkKeys(const KvRows &rows, const Panel &panel, Value key,
       sums[row * count + k] = sum;
     }
   }
-
-  for (int64_t row = 0; row < panelRows(); ++row) {
-    ArrayRef<Value> rowSums = ArrayRef(sums).slice(row * count, count);
-    Value target = b.at(scoresOf(panel, row), b.mul(key, 4));
-    Value all = sumLanes(rowSums);
-    SmallVector<int64_t> firstLanes(count);
-    for (int64_t k = 0; k < count; ++k)
-      firstLanes[k] = k;
-    Value scores = vector::ShuffleOp::create(b, all, all, firstLanes);
-    b.store(scores, target, 4);
-  }
+  Values scores;
+  for (int64_t row = 0; row < panelRows(); ++row)
+    scores.push_back(sumLanes(ArrayRef(sums).slice(row * count, count)));
+  return scores;
 }
 
 void LanesAreHeadDim::prefetch(Value pointer, int64_t bytes) {
@@ -320,34 +314,57 @@ Value LanesAreHeadDim::rowDue(const Panel &panel, Value key) {
   return b.at(row, b.mul(head, values.headStride));
 }
 
-/// A power of two of keys at a time, at most one per lane; pointers past the
-/// valid count repeat a row that exists.
-int64_t LanesAreHeadDim::keysTogether() const {
-  int64_t count = std::min<int64_t>(4, c.lanes);
-  while (c.kvTile() % count)
-    count /= 2;
-  return count;
+/// How many sums are reduced together: a power of two that divides `count`.
+int64_t LanesAreHeadDim::together(int64_t count) const {
+  int64_t most = std::min<int64_t>(4, c.lanes);
+  while (count % most)
+    most /= 2;
+  return most;
 }
 
+/// Pointers past the valid count repeat a row that exists.
 void LanesAreHeadDim::qk(QkOp op, const Panel &panel) {
   const KvRows &rows = c.kvRows.find(op.getK())->second;
   c.scores[op.getS()] = {s, panel.valid};
+  int64_t count = together(c.kvTile());
   ifFirstPanel(panel, [&](bool prefetches) {
-    b.forLoop(b.i64(0), keyCount(panel), keysTogether(), [&](Value key) {
-      qkKeys(rows, panel, key, keysTogether(), prefetches);
+    b.forLoop(b.i64(0), keyCount(panel), count, [&](Value key) {
+      SmallVector<std::pair<Panel, Value>> keys;
+      for (int64_t k = 0; k < count; ++k)
+        keys.emplace_back(panel, b.add(key, k));
+      Values all = qkTogether(rows, keys, prefetches);
+      auto firstLanes = llvm::to_vector(llvm::seq<int64_t>(0, count));
+      for (auto [row, sums] : llvm::enumerate(all))
+        b.store(vector::ShuffleOp::create(b, sums, sums, firstLanes),
+                b.at(scoresOf(panel, row), b.mul(key, 4)), 4);
     });
   });
 }
 
+/// Key by key, the heads of each in the order in which they lie.
 void LanesAreHeadDim::qkTile(QkOp op, Value valid) {
   const KvRows &rows = c.kvRows.find(op.getK())->second;
   c.scores[op.getS()] = {s, valid};
-  Value count = keyCount({{}, {}, valid});
-  b.forLoop(b.i64(0), count, keysTogether(), [&](Value key) {
-    forEachPanel([&](const Panel &panel) {
-      ifFirstPanel(panel, [&](bool prefetches) {
-        qkKeys(rows, panel, key, keysTogether(), prefetches);
-      });
+  int64_t count = together(c.schedule.getHeads());
+  auto visit = [&](Value key, Value head, Value index) {
+    SmallVector<std::pair<Panel, Value>> keys;
+    for (int64_t h = 0; h < count; ++h)
+      keys.emplace_back(Panel{b.add(head, h), index, valid}, key);
+    ifFirstPanel(keys.front().first, [&](bool prefetches) {
+      Values all = qkTogether(rows, keys, prefetches);
+      for (auto [row, sums] : llvm::enumerate(all))
+        for (int64_t h = 0; h < count; ++h)
+          b.store(vector::ExtractOp::create(b, sums, ArrayRef<int64_t>{h}),
+                  b.at(scoresOf(keys[h].first, row), b.mul(key, 4)));
+    });
+  };
+  Value panelCount = b.widen(b.ceilDiv(c.item.packedRows, panelRows()));
+  b.forLoop(b.i64(0), keyCount({{}, {}, valid}), 1, [&](Value key) {
+    b.forLoop(b.i64(0), b.i64(c.schedule.getHeads()), count, [&](Value head) {
+      if (panels() == 1)
+        return visit(key, head, b.i64(0));
+      b.forLoop(b.i64(0), panelCount, 1,
+                [&](Value index) { visit(key, head, index); });
     });
   });
 }
