@@ -80,8 +80,10 @@ def Pagoda_ScheduleAttr : Pagoda_Attr<"Schedule", "schedule"> {
     - `heads`: KV heads per work item.
     - `block_rows` x `block_vectors`: the register block of the inner loops
       (CPU): broadcast rows by vectors.
-    - `prefetch`: how many heads ahead rows of V are prefetched, through the block
-      table; heads of the next tile follow those of this one; 0 means none (CPU).
+    - `prefetch`: how far ahead of the keys what follows them is prefetched,
+      through the block table: with lanes = head_dim, 1 is V of the same tile and
+      n that of n - 1 tiles later; with lanes = queries, what is copied or read
+      next of the tile n tiles later; 0 means none (CPU).
     - `pack`: 1 if the values of a tile, and keys narrower than f32, are copied
       into scratch memory first, as f32 and in the order in which the register
       blocks read them (CPU, lanes = queries).

@@ -80,7 +80,7 @@ static void addHeadDim(std::vector<Schedule> &space,
           s.heads = heads;
           s.blockRows = rows;
           s.blockVectors = vectors;
-          s.prefetch = 3;
+          s.prefetch = 1;
           space.push_back(s);
         }
   }

@@ -44,7 +44,7 @@ struct Schedule {
   int64_t heads = 1;        ///< KV heads per item
   int64_t blockRows = 1;    ///< register block: broadcast rows (CPU)
   int64_t blockVectors = 1; ///< register block: vectors (CPU)
-  int64_t prefetch = 0;     ///< heads ahead that V is fetched (CPU)
+  int64_t prefetch = 0;     ///< tiles ahead that are fetched (CPU)
   int64_t pack = 0;         ///< 1: V is copied in register-block order (CPU)
   int64_t stages = 1;       ///< depth of the KV pipeline (GPU)
   int64_t warps = 1;        ///< per block (GPU)

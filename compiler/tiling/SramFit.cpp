@@ -290,7 +290,7 @@ static TileCandidate evaluateQueries(const Schedule &s, const Machine &machine,
 }
 
 /// Lanes are the head dim. Scratch per item: Q [heads][rows][head_dim], O
-/// [heads][rows][v_head_dim], m, l and alpha per row, S [rows][kv_tile].
+/// [heads][rows][v_head_dim], m, l and alpha per row, S [heads][rows][kv_tile].
 static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
                                      const AttentionSpec &spec, bool explain) {
   Account a(s, spec, explain);
@@ -301,20 +301,22 @@ static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
   a.paper(int64_t(machine.l1Bytes * l1Share) / f32Bytes);
   a.registerBlock(machine);
   a.l1({{"Q and O of a head", s.qTile * row},
-        {"S", s.qTile * s.kvTile * f32Bytes},
+        {"S", s.heads * s.qTile * s.kvTile * f32Bytes},
         {"K and V of a head", s.kvTile * a.kvBytes()}},
        machine);
   a.l2({{"Q and O", s.heads * s.qTile * row},
         {"m, l, alpha", 3 * s.heads * s.qTile * f32Bytes},
         {"K and V on their way",
-         (s.heads + s.prefetch) * s.kvTile * a.kvBytes()}},
+         std::max<int64_t>(1, s.prefetch) * s.heads * s.kvTile * a.kvBytes()}},
        machine);
 
-  // Head-major blocks lie in memory as they are visited, head after head, if a
-  // tile is a block.
+  // Keys are visited as they lie in memory: head after head, if a tile is a
+  // block, or token after token.
   bool headMajor = spec.layout == KvLayout::HND;
-  int64_t keys = headMajor ? std::min(s.kvTile, spec.blockSize) : 1;
-  int64_t heads = headMajor && s.kvTile == spec.blockSize ? s.heads : 1;
+  bool together =
+      headMajor ? s.kvTile == spec.blockSize : s.heads == spec.kvHeads;
+  int64_t keys = headMajor || together ? std::min(s.kvTile, spec.blockSize) : 1;
+  int64_t heads = !headMajor || together ? s.heads : 1;
   int64_t run = heads * keys * spec.headDim * element;
   a.step("contiguous run", "heads * keys * head_dim * element",
          {{"heads", double(heads)},
@@ -324,10 +326,8 @@ static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
          double(run), "B");
   a.cost("short runs", "2048 / run, at most 2/3", {{"run", double(run)}},
          std::min(runBytes / double(run), worstRun));
-  a.cost("no prefetch",
-         "0.4 if nothing is prefetched, 0.02 per head away from three",
-         {{"prefetch", double(s.prefetch)}},
-         s.prefetch ? 0.02 * double(std::abs(s.prefetch - 3)) : 0.4);
+  a.cost("no prefetch", "0.4 if nothing is prefetched",
+         {{"prefetch", double(s.prefetch)}}, s.prefetch ? 0 : 0.4);
   a.stateUpdate(stateKeysDecode);
   // Arithmetic hides behind the memory; what there is of it still decides ties.
   double padding = double(alignTo(s.qTile, s.blockRows)) / double(s.qTile);

@@ -8,10 +8,11 @@
 // For decode, which is bound by memory: each key and value row is streamed once
 // and meets all query heads of its group. A panel is block_rows packed rows. Q,
 // O are [row][dim] with dims padded to whole vectors, scores [row][key] with
-// keys padded. QK sums along lanes; the sums of four keys are reduced together
-// by a transposing reduction. While keys stream in, rows of V that are due
-// `prefetch` heads later are prefetched: only the block table knows where they
-// are. One file over 500 lines: its steps share the layout of every buffer.
+// keys padded. QK sums along lanes; four sums are reduced together by a
+// transposing reduction. All keys of a tile come first, in the order in which
+// they lie, head by head or token by token, while the rows of V that follow are
+// prefetched: only the block table knows where they are. One file over 500
+// lines: its steps share the layout of every buffer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,6 +26,8 @@ using namespace pagoda;
 
 namespace {
 
+constexpr int64_t lineBytes = 64;
+
 class LanesAreHeadDim final : public TileEmitter {
 public:
   LanesAreHeadDim(KernelContext &context) : TileEmitter(context) {
@@ -34,16 +37,16 @@ public:
     m = c.slots.reserve(rows * 4);
     l = c.slots.reserve(rows * 4);
     alpha = c.slots.reserve(rows * 4);
-    // Of one panel, or of all where keys come token by token.
-    s = c.slots.reserve((c.walksTokens() ? rows : panelRows()) *
-                        padded(c.kvTile()) * 4);
+    s = c.slots.reserve(rows * padded(c.kvTile()) * 4);
   }
 
   int64_t panelRows() const override { return c.schedule.getBlockRows(); }
   void loadQ(const Panel &panel) override;
   void initState(StateInitOp op, const Panel &panel) override;
-  void qk(QkOp op, const Panel &panel) override;
-  void qkTile(QkOp op, Value valid) override;
+  void qk(QkOp op, const Panel &) override {
+    llvm_unreachable("scores of a tile are computed together");
+  }
+  bool qkWhole(QkOp op, const KvRows &values, Value valid) override;
   void mapScores(MapScoresOp op, const Panel &panel) override;
   void maskScores(MaskScoresOp op, const Panel &panel) override;
   void softmaxStep(SoftmaxStepOp op, const Panel &panel) override;
@@ -64,9 +67,7 @@ private:
                 row * cols * 4);
   }
   Value scoresOf(const Panel &panel, int64_t row) {
-    int64_t keys = padded(c.kvTile());
-    return c.walksTokens() ? rowOf(s, keys, panel, row)
-                           : c.slot(s + row * keys * 4);
+    return rowOf(s, padded(c.kvTile()), panel, row);
   }
   Value vectorAt(Value row, Value column) {
     return b.load(b.vectorType(c.lanes), b.at(row, b.mul(column, 4)), 4);
@@ -85,11 +86,12 @@ private:
   Value cacheVector(Value row, Value column, int64_t count);
   Value sumLanes(ArrayRef<Value> vectors);
   Values sumTogether(Values vectors);
-  Values qkTogether(const KvRows &rows, ArrayRef<std::pair<Panel, Value>> keys,
-                    bool prefetches);
+  using KeyOfHead = std::pair<Panel, Value>;
+  Values qkTogether(const KvRows &rows, const KvRows &values,
+                    ArrayRef<KeyOfHead> keys);
+  void qkByHead(const KvRows &rows, const KvRows &values, Value count);
+  void qkByToken(const KvRows &rows, const KvRows &values, Value count);
   int64_t together(int64_t count) const;
-  void ifFirstPanel(const Panel &panel, llvm::function_ref<void(bool)> body);
-  Value rowDue(const Panel &panel, Value key);
   void pvColumns(const KvRows &rows, const Panel &panel, Value column,
                  int64_t count, bool rescale);
   void prefetch(Value pointer, int64_t bytes);
@@ -238,29 +240,35 @@ Value LanesAreHeadDim::sumLanes(ArrayRef<Value> vectors) {
 /// in memory, so that the hardware's prefetchers see one stream; several
 /// partial sums of one row keep the FMA units busy instead of several rows.
 /// Beside that stream, rows of V that are due later are prefetched, which no
-/// hardware can foresee.
-Values LanesAreHeadDim::qkTogether(const KvRows &rows,
-                                   ArrayRef<std::pair<Panel, Value>> keys,
-                                   bool prefetches) {
+/// hardware can foresee. (Panels after the first of a head prefetch rows that
+/// are there.)
+Values LanesAreHeadDim::qkTogether(const KvRows &rows, const KvRows &values,
+                                   ArrayRef<KeyOfHead> keys) {
   int64_t bytes = bytesOf(c.cache.getElt()), count = int64_t(keys.size());
   int64_t partials = std::max<int64_t>(
       1, std::min(c.schedule.getBlockVectors(), kDim() / c.lanes));
-  int64_t stride = partials * c.lanes, whole = kDim() / stride * stride;
+  // Narrow elements take several rounds to a cache line.
+  int64_t round = partials * c.lanes;
+  int64_t rounds = std::max<int64_t>(1, lineBytes / (round * bytes));
+  int64_t stride = rounds * round, whole = kDim() / stride * stride;
   Values sums(panelRows() * count);
   for (auto [k, entry] : llvm::enumerate(keys)) {
     auto &[panel, key] = entry;
     Value keyRow = TileEmitter::rowOf(rows.pointers, key,
                                       b.mul(panel.head, rows.headStride));
-    Value due = prefetches ? rowDue(panel, key) : Value();
+    Value due;
+    if (values.nextPointers)
+      due = TileEmitter::rowOf(*values.nextPointers, key,
+                               b.mul(panel.head, values.headStride));
     Values queryRows;
     for (int64_t row = 0; row < panelRows(); ++row)
       queryRows.push_back(rowOf(q, padded(kDim()), panel, row));
-    // Vector `partial` of the dims from `d` on, of which `dims` exist.
-    auto step = [&](Value d, int64_t partial, int64_t dims, Values &next) {
-      Value column = b.add(d, partial * c.lanes);
+    // Vector `i` of the dims from `d` on, of which `dims` exist.
+    auto step = [&](Value d, int64_t i, int64_t dims, Values &next) {
+      Value column = b.add(d, i * c.lanes);
       Value elements = cacheVector(keyRow, column, dims);
       for (int64_t row = 0; row < panelRows(); ++row) {
-        Value &sum = next[row * partials + partial];
+        Value &sum = next[row * partials + i % partials];
         sum = b.fma(elements, vectorAt(queryRows[row], column), sum);
       }
     };
@@ -272,8 +280,8 @@ Values LanesAreHeadDim::qkTogether(const KvRows &rows,
                       Values sums(carried);
                       if (due)
                         prefetch(b.at(due, b.mul(d, bytes)), stride * bytes);
-                      for (int64_t partial = 0; partial < partials; ++partial)
-                        step(d, partial, c.lanes, sums);
+                      for (int64_t i = 0; i < rounds * partials; ++i)
+                        step(d, i, c.lanes, sums);
                       return sums;
                     });
     for (int64_t d = whole; d < kDim(); d += c.lanes)
@@ -293,25 +301,8 @@ Values LanesAreHeadDim::qkTogether(const KvRows &rows,
 }
 
 void LanesAreHeadDim::prefetch(Value pointer, int64_t bytes) {
-  for (int64_t byte = 0; byte < bytes; byte += 64)
-    b.prefetch(b.at(pointer, byte), /*locality=*/c.walksTokens() ? 2 : 3);
-}
-
-/// The row of V that is prefetched while key `key` of the panel's head is read.
-Value LanesAreHeadDim::rowDue(const Panel &panel, Value key) {
-  const KvRows &values = *c.prefetchRows;
-  int64_t heads = c.schedule.getHeads();
-  if (c.walksTokens()) // they follow as soon as all keys are done
-    return TileEmitter::rowOf(values.pointers, key,
-                              b.mul(panel.head, values.headStride));
-  // The head `prefetch` further on, in this tile or in a later one.
-  Value head = b.add(panel.head, c.schedule.getPrefetch() % heads);
-  Value later = b.compare(arith::CmpIPredicate::sge, head, b.i64(heads));
-  Value array = b.select(later, c.slot(*values.laterPointers),
-                         c.slot(*values.nextPointers));
-  head = b.select(later, b.sub(head, heads), head);
-  Value row = b.load(b.pointerType(), b.at(array, b.mul(key, 8)));
-  return b.at(row, b.mul(head, values.headStride));
+  for (int64_t byte = 0; byte < bytes; byte += lineBytes)
+    b.prefetch(b.at(pointer, byte), /*locality=*/2);
 }
 
 /// How many sums are reduced together: a power of two that divides `count`.
@@ -322,62 +313,51 @@ int64_t LanesAreHeadDim::together(int64_t count) const {
   return most;
 }
 
-/// Pointers past the valid count repeat a row that exists.
-void LanesAreHeadDim::qk(QkOp op, const Panel &panel) {
+/// Keys in the order in which they lie in a block. Pointers past the valid
+/// count repeat a row that exists.
+bool LanesAreHeadDim::qkWhole(QkOp op, const KvRows &values, Value valid) {
   const KvRows &rows = c.kvRows.find(op.getK())->second;
-  c.scores[op.getS()] = {s, panel.valid};
-  int64_t count = together(c.kvTile());
-  ifFirstPanel(panel, [&](bool prefetches) {
-    b.forLoop(b.i64(0), keyCount(panel), count, [&](Value key) {
-      SmallVector<std::pair<Panel, Value>> keys;
-      for (int64_t k = 0; k < count; ++k)
+  c.scores[op.getS()] = {s, valid};
+  Value count = keyCount({{}, {}, valid});
+  bool byToken =
+      c.cache.getLayout() == CacheLayout::nhd && c.schedule.getHeads() > 1;
+  byToken ? qkByToken(rows, values, count) : qkByHead(rows, values, count);
+  return true;
+}
+
+void LanesAreHeadDim::qkByHead(const KvRows &rows, const KvRows &values,
+                               Value count) {
+  int64_t step = together(c.kvTile());
+  forEachPanel([&](const Panel &panel) {
+    b.forLoop(b.i64(0), count, step, [&](Value key) {
+      SmallVector<KeyOfHead> keys;
+      for (int64_t k = 0; k < step; ++k)
         keys.emplace_back(panel, b.add(key, k));
-      Values all = qkTogether(rows, keys, prefetches);
-      auto firstLanes = llvm::to_vector(llvm::seq<int64_t>(0, count));
-      for (auto [row, sums] : llvm::enumerate(all))
+      auto firstLanes = llvm::to_vector(llvm::seq<int64_t>(0, step));
+      for (auto [row, sums] : llvm::enumerate(qkTogether(rows, values, keys)))
         b.store(vector::ShuffleOp::create(b, sums, sums, firstLanes),
                 b.at(scoresOf(panel, row), b.mul(key, 4)), 4);
     });
   });
 }
 
-/// Key by key, the heads of each in the order in which they lie.
-void LanesAreHeadDim::qkTile(QkOp op, Value valid) {
-  const KvRows &rows = c.kvRows.find(op.getK())->second;
-  c.scores[op.getS()] = {s, valid};
-  int64_t count = together(c.schedule.getHeads());
-  auto visit = [&](Value key, Value head, Value index) {
-    SmallVector<std::pair<Panel, Value>> keys;
-    for (int64_t h = 0; h < count; ++h)
-      keys.emplace_back(Panel{b.add(head, h), index, valid}, key);
-    ifFirstPanel(keys.front().first, [&](bool prefetches) {
-      Values all = qkTogether(rows, keys, prefetches);
-      for (auto [row, sums] : llvm::enumerate(all))
-        for (int64_t h = 0; h < count; ++h)
-          b.store(vector::ExtractOp::create(b, sums, ArrayRef<int64_t>{h}),
-                  b.at(scoresOf(keys[h].first, row), b.mul(key, 4)));
-    });
-  };
+void LanesAreHeadDim::qkByToken(const KvRows &rows, const KvRows &values,
+                                Value count) {
+  int64_t step = together(c.schedule.getHeads());
   Value panelCount = b.widen(b.ceilDiv(c.item.packedRows, panelRows()));
-  b.forLoop(b.i64(0), keyCount({{}, {}, valid}), 1, [&](Value key) {
-    b.forLoop(b.i64(0), b.i64(c.schedule.getHeads()), count, [&](Value head) {
-      if (panels() == 1)
-        return visit(key, head, b.i64(0));
-      b.forLoop(b.i64(0), panelCount, 1,
-                [&](Value index) { visit(key, head, index); });
+  b.forLoop(b.i64(0), count, 1, [&](Value key) {
+    b.forLoop(b.i64(0), b.i64(c.schedule.getHeads()), step, [&](Value head) {
+      b.forLoop(b.i64(0), panelCount, 1, [&](Value index) {
+        SmallVector<KeyOfHead> keys;
+        for (int64_t h = 0; h < step; ++h)
+          keys.emplace_back(Panel{b.add(head, h), index, {}}, key);
+        for (auto [row, sums] : llvm::enumerate(qkTogether(rows, values, keys)))
+          for (int64_t h = 0; h < step; ++h)
+            b.store(vector::ExtractOp::create(b, sums, ArrayRef<int64_t>{h}),
+                    b.at(scoresOf(keys[h].first, row), b.mul(key, 4)));
+      });
     });
   });
-}
-
-/// Rows are prefetched once, not once per panel: emits body(true) for the
-/// first, if the schedule prefetches, and body(false) for the others.
-void LanesAreHeadDim::ifFirstPanel(const Panel &panel,
-                                   llvm::function_ref<void(bool)> body) {
-  if (!c.prefetchRows || panels() == 1)
-    return body(c.prefetchRows.has_value());
-  b.ifThenElse(
-      b.compare(arith::CmpIPredicate::eq, panel.index, b.i64(0)),
-      [&] { body(true); }, [&] { body(false); });
 }
 
 /// Columns `column` to `column + count - 1` of O, at most block_vectors

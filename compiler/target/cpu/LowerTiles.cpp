@@ -394,10 +394,8 @@ void KernelLowering::lowerKvLoop(KvLoopOp op) {
       }
       return;
     }
-    if (c.walksTokens()) {
-      emitter->qkTile(scores, masked && limit ? visible : Value());
+    if (emitter->qkWhole(scores, values, masked && limit ? visible : Value()))
       llvm::erase_if(ops, [](Operation *op) { return isa<QkOp>(op); });
-    }
     round = ops;
     emitter->forEachPanel(perPanel, prepare);
   });
@@ -464,23 +462,14 @@ void KernelLowering::lowerKvRef(KvRefOp op, Value j) {
   if (c.schedule.getOrder() == LoopOrder::gather)
     gatherRows(rows.pointers, key ? c.cache.getKDim() : c.cache.getVDim(),
                rows.valid ? rows.valid : b.i32(keys));
-  int64_t distance = c.schedule.getPrefetch();
-  if (c.schedule.getLanes() == Lanes::queries) {
-    if (distance && (!key || c.packsKeys()))
-      rows.nextPointers =
-          fill(b.add(j, distance * keys), b.sub(c.item.kvEnd, 1));
-  } else if (distance && !key && c.walksTokens()) {
-    c.prefetchRows = rows;
-  } else if (distance && !key) {
-    int64_t tiles = distance / c.schedule.getHeads();
-    Value end = b.sub(c.item.kvEnd, 1);
-    auto ahead = [&](int64_t count) {
-      return fill(b.add(j, count * keys), end);
-    };
-    rows.nextPointers = tiles ? ahead(tiles) : rows.pointers;
-    rows.laterPointers = ahead(tiles + 1);
-    c.prefetchRows = rows;
-  }
+  // What is read right after the keys: this tile's values in decode, in prefill
+  // the next tile.
+  bool decodes = c.schedule.getLanes() == Lanes::head_dim;
+  int64_t distance = c.schedule.getPrefetch() - (decodes ? 1 : 0);
+  if (c.schedule.getPrefetch() && (!key || c.packsKeys()))
+    rows.nextPointers =
+        distance ? fill(b.add(j, distance * keys), b.sub(c.item.kvEnd, 1))
+                 : rows.pointers;
   c.kvRows[op.getRef()] = rows;
 }
 

@@ -13,7 +13,8 @@
 //   for each KV tile: for each head: for each panel: the ops of the body
 //
 // which is legal because every op of the body treats rows independently, and
-// keeps a panel's scores in the first-level cache from QK to PV.
+// keeps a panel's scores in the first-level cache from QK to PV. An emitter may
+// take QK of all heads and panels first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,10 +61,8 @@ struct ItemValues {
 /// each to head `headBegin` of its row.
 struct KvRows {
   int64_t pointers = 0; ///< scratch offset
-  /// Where the schedule prefetches, for values and for keys that are packed:
-  /// the rows that lie `prefetch` heads ahead of head 0, and those one tile
-  /// later.
-  std::optional<int64_t> nextPointers, laterPointers;
+  /// The rows that the schedule prefetches meanwhile.
+  std::optional<int64_t> nextPointers;
   Value headStride; ///< bytes
   Value valid;      ///< i32 keys that exist; null: all
 };
@@ -100,8 +99,6 @@ struct KernelContext {
   /// Scalars of the kernel's body (arguments, loop bounds) in lowered form.
   mlir::IRMapping scalars;
   llvm::DenseMap<Value, KvRows> kvRows;
-  /// The values of the current tile, if the schedule prefetches.
-  std::optional<KvRows> prefetchRows;
   llvm::DenseMap<Value, Scores> scores;
   /// Accumulators whose rescaling is still due: pv multiplies while it loads.
   llvm::DenseSet<Value> pendingRescale;
@@ -119,12 +116,6 @@ struct KernelContext {
   Value slot(int64_t offset) { return b.at(scratch, offset); }
   int64_t rows() const { return schedule.getQTile(); }
   int64_t kvTile() const { return schedule.getKvTile(); }
-  /// One query token meets blocks that lie token by token: keys are read in
-  /// that order, all heads of a token together, before any softmax.
-  bool walksTokens() const {
-    return schedule.getLanes() == Lanes::head_dim && schedule.getHeads() > 1 &&
-           cache.getLayout() == CacheLayout::nhd && maxTokens() == 1;
-  }
   /// Keys that are broadcast element by element are widened once a tile.
   bool packsKeys() const {
     return schedule.getPack() && !cache.getElt().isF32();
@@ -160,10 +151,11 @@ public:
   virtual void loadQ(const Panel &panel) = 0;
   virtual void initState(StateInitOp op, const Panel &panel) = 0;
   virtual void qk(QkOp op, const Panel &panel) = 0;
-  /// The scores of all panels, where the kernel walks tokens; `valid` (i32)
+  /// Lowers `op` for all panels of the tile, before anything else that they do,
+  /// and returns true; or returns false, and each panel calls qk. `valid` (i32)
   /// keys exist, null: all.
-  virtual void qkTile(QkOp op, Value valid) {
-    llvm_unreachable("keys are read head by head");
+  virtual bool qkWhole(QkOp op, const KvRows &values, Value valid) {
+    return false;
   }
   virtual void mapScores(MapScoresOp op, const Panel &panel) = 0;
   virtual void maskScores(MaskScoresOp op, const Panel &panel) = 0;

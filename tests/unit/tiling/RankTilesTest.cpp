@@ -43,7 +43,7 @@ TEST(RankTiles, DecodeTakesAllHeadsOfABlock) {
   Schedule s = best("x86-64-v3", spec(16, 8, 128), Variant::Decode);
   EXPECT_EQ(s.str(),
             "order=split_kv,lanes=head_dim,q_tile=2,kv_tile=16,heads="
-            "8,block_rows=2,block_vectors=2,prefetch=3,pack=0,stages=1,"
+            "8,block_rows=2,block_vectors=2,prefetch=1,pack=0,stages=1,"
             "warps=1");
 }
 
