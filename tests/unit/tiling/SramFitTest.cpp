@@ -114,19 +114,19 @@ TEST(SramFit, CountsLanesAreHeadDim) {
   TileCandidate c = evaluate(s, machine("x86-64-v3"), narrow);
   const LevelUse &l1 = level(c, "L1");
   EXPECT_EQ(part(l1, "Q and O of a head"), 2 * 160 * 4);
-  EXPECT_EQ(part(l1, "S"), 2 * 16 * 4);
+  EXPECT_EQ(part(l1, "S"), 8 * 2 * 16 * 4);
   EXPECT_EQ(part(l1, "K and V of a head"), 16 * 160 * 4);
   const LevelUse &l2 = level(c, "L2");
   EXPECT_EQ(part(l2, "Q and O"), 8 * 2 * 160 * 4);
   EXPECT_EQ(part(l2, "m, l, alpha"), 3 * 8 * 2 * 4);
-  EXPECT_EQ(part(l2, "K and V on their way"), (8 + 1) * 16 * 160 * 4);
+  EXPECT_EQ(part(l2, "K and V on their way"), 8 * 16 * 160 * 4);
   EXPECT_EQ(step(c, "contiguous run"), 8 * 16 * 80 * 4);
   s.prefetch = 0;
   EXPECT_GT(evaluate(s, machine("x86-64-v3"), narrow).cost, c.cost + 0.2);
   s.prefetch = 2;
   c = evaluate(s, machine("x86-64-v3"), narrow);
   EXPECT_EQ(part(level(c, "L2"), "K and V on their way"),
-            (8 + 2) * 16 * 160 * 4);
+            2 * 8 * 16 * 160 * 4);
 
   // Head dims are padded to whole vectors in scratch, not in the cache.
   AttentionSpec odd = spec(16, 8, 70);
@@ -135,7 +135,7 @@ TEST(SramFit, CountsLanesAreHeadDim) {
   EXPECT_EQ(part(level(c, "L1"), "K and V of a head"), 16 * 140 * 4);
 }
 
-TEST(SramFit, RunsAreContiguousInHeadMajorBlocksOnly) {
+TEST(SramFit, RunsAreContiguousInTheOrderOfABlock) {
   Schedule s;
   s.lanes = Schedule::Lanes::HeadDim;
   s.qTile = 2;
@@ -150,7 +150,11 @@ TEST(SramFit, RunsAreContiguousInHeadMajorBlocksOnly) {
   EXPECT_EQ(run(), 16 * 128 * 4);
   s.kvTile = 16;
   spec.layout = KvLayout::NHD;
-  EXPECT_EQ(run(), 128 * 4);
+  EXPECT_EQ(run(), 8 * 16 * 128 * 4);
+  s.kvTile = 32; // token after token all the same
+  EXPECT_EQ(run(), 8 * 16 * 128 * 4);
+  s.heads = 4; // half of each token
+  EXPECT_EQ(run(), 4 * 128 * 4);
 }
 
 // 227 KiB of shared memory, 128 rows of Q, two stages, two bytes, d = 128: 195
