@@ -62,12 +62,17 @@ constexpr int64_t waysOfOthers = 3;
 constexpr double lateValues = 0.05;
 // A panel that does not stay in L1, for each time the share that it takes.
 constexpr double l1Miss = 0.02;
+// Decode: values are fetched into L1 and must be there when they are needed.
+constexpr double l1MissDecode = 0.1;
 // Being over the L2 share by as much as the share.
 constexpr double l2Miss = 0.5;
 // An accumulator count above this gains nothing and strains the allocator.
 constexpr int64_t enoughAccumulators = 16;
 // Decode: a contiguous run of this many bytes costs as much again.
 constexpr double runBytes = 2048, worstRun = 2.0 / 3;
+// Rows of a token-major tile that the hardware's streams keep up with, and what
+// each doubling beyond costs.
+constexpr double freeRows = 4, openRow = 0.2;
 // Registers per thread beyond those of tiles, and the most a kernel may use.
 constexpr int64_t otherRegisters = 40, usableRegisters = 240;
 
@@ -117,8 +122,12 @@ public:
     const LevelUse &use = level(
         {"L1", "B", std::move(parts), int64_t(machine.l1Bytes * l1Share)});
     double times = double(use.total()) / double(use.budget);
-    cost("L1 overflow", "0.02 * total / budget if over the budget", {},
-         use.fits() ? 0 : l1Miss * times);
+    if (s.lanes == Schedule::Lanes::HeadDim)
+      cost("L1 overflow", "0.1 * (total / budget - 1), at least 0", {},
+           l1MissDecode * std::max(0.0, times - 1));
+    else
+      cost("L1 overflow", "0.02 * total / budget if over the budget", {},
+           use.fits() ? 0 : l1Miss * times);
   }
 
   void l2(SmallVector<std::pair<StringRef, int64_t>, 6> parts,
@@ -303,10 +312,14 @@ static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
        machine);
 
   // Head-major blocks lie in memory as they are visited, head after head, if a
-  // tile is a block.
-  bool headMajor = spec.layout == KvLayout::HND;
-  int64_t keys = headMajor ? std::min(s.kvTile, spec.blockSize) : 1;
-  int64_t heads = headMajor && s.kvTile == spec.blockSize ? s.heads : 1;
+  // tile is a block; an only head's tiles follow each other through its block.
+  // Token-major ones hold a token's heads in a row: a tile visits its rows in
+  // turn, a head at a time, so that each row is a stream of its own.
+  bool headMajor = spec.layout == KvLayout::HND || spec.kvHeads == 1;
+  int64_t keys = !headMajor          ? 1
+                 : spec.kvHeads == 1 ? spec.blockSize
+                                     : std::min(s.kvTile, spec.blockSize);
+  int64_t heads = !headMajor || s.kvTile == spec.blockSize ? s.heads : 1;
   int64_t run = heads * keys * spec.headDim * element;
   a.step("contiguous run", "heads * keys * head_dim * element",
          {{"heads", double(heads)},
@@ -316,6 +329,10 @@ static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
          double(run), "B");
   a.cost("short runs", "2048 / run, at most 2/3", {{"run", double(run)}},
          std::min(runBytes / double(run), worstRun));
+  if (!headMajor)
+    a.cost("rows walked at once", "0.2 * log2(kv_tile / 4), at least 0",
+           {{"kv_tile", double(s.kvTile)}},
+           openRow * std::max(0.0, std::log2(double(s.kvTile) / freeRows)));
   a.cost("no prefetch",
          "0.4 if nothing is prefetched, 0.02 per head away from three",
          {{"prefetch", double(s.prefetch)}},

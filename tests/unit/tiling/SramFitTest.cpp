@@ -135,7 +135,7 @@ TEST(SramFit, CountsLanesAreHeadDim) {
   EXPECT_EQ(part(level(c, "L1"), "K and V of a head"), 16 * 140 * 4);
 }
 
-TEST(SramFit, RunsAreContiguousInHeadMajorBlocksOnly) {
+TEST(SramFit, RunsFollowTheLayout) {
   Schedule s;
   s.lanes = Schedule::Lanes::HeadDim;
   s.qTile = 2;
@@ -149,8 +149,32 @@ TEST(SramFit, RunsAreContiguousInHeadMajorBlocksOnly) {
   s.kvTile = 32; // two blocks: head after head no longer lies together
   EXPECT_EQ(run(), 16 * 128 * 4);
   s.kvTile = 16;
+  spec.layout = KvLayout::NHD; // a token's heads lie together
+  EXPECT_EQ(run(), 8 * 128 * 4);
+  s.heads = 2;
+  EXPECT_EQ(run(), 2 * 128 * 4);
+  // An only head's tokens follow each other in either layout.
+  spec.kvHeads = s.heads = 1;
+  spec.blockSize = 64;
+  EXPECT_EQ(run(), 64 * 128 * 4);
+  spec.layout = KvLayout::HND;
+  EXPECT_EQ(run(), 64 * 128 * 4);
+}
+
+TEST(SramFit, TokenMajorTilesWalkFewRowsAtOnce) {
+  Schedule s;
+  s.lanes = Schedule::Lanes::HeadDim;
+  s.qTile = 2;
+  s.heads = 8;
+  AttentionSpec spec = test::spec(16, 8, 128);
   spec.layout = KvLayout::NHD;
-  EXPECT_EQ(run(), 128 * 4);
+  auto rows = [&](int64_t keys) {
+    s.kvTile = keys;
+    return step(evaluate(s, machine("x86-64-v3"), spec), "rows walked at once");
+  };
+  EXPECT_EQ(rows(2), 0);
+  EXPECT_EQ(rows(4), 0);
+  EXPECT_DOUBLE_EQ(rows(16), 0.4);
 }
 
 // 227 KiB of shared memory, 128 rows of Q, two stages, two bytes, d = 128: 195
