@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One pass over the query tiles; what differs between orders is what a tile
-// moves for the keys that it visits.
+// One pass over the query tiles, in any order; what differs between loop orders
+// is what a tile moves for the keys that it visits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,17 +29,23 @@ double pagoda::orderBytes(const AttentionSpec &spec, const Schedule &schedule,
   int64_t tokens = std::max<int64_t>(1, schedule.qTile / spec.group());
   int64_t start = work.keys - work.queries;
   double bytes = 0;
+  int64_t seenTo = 0;
   for (int64_t q = 0; q < work.queries; q += tokens) {
     int64_t last = std::min(q + tokens, work.queries) - 1;
     int64_t begin = visibleKeys(spec, start + q, work.keys).first;
     int64_t end = visibleKeys(spec, start + last, work.keys).second;
     double keys = double(std::max<int64_t>(end - begin, 0));
     double rows = double((last - q + 1) * spec.group()); // of one KV head
-    double kv = keys * dims * double(byteSize(spec.kvType));
+    double key = dims * double(byteSize(spec.kvType));
+    double kv = keys * key;
+    // naive and kv_outer have the keys outside: each is read once.
+    double unseen =
+        key * double(std::max<int64_t>(0, end - std::max(seenTo, begin)));
+    seenTo = std::max(seenTo, end);
     double queriesAndOutput = rows * dims * qSize;
     switch (schedule.order) {
     case Order::Naive: // S written and read, P written and read
-      bytes += queriesAndOutput + kv + 4 * rows * keys * f32;
+      bytes += queriesAndOutput + unseen + 4 * rows * keys * f32;
       break;
     case Order::Gather: // the copy is written and read
       bytes += queriesAndOutput + kv + 2 * keys * dims * f32;
@@ -47,9 +53,9 @@ double pagoda::orderBytes(const AttentionSpec &spec, const Schedule &schedule,
     case Order::KvOuter: { // each round reads Q, reads O and writes it
       double rounds = double(
           divideCeil(std::max<int64_t>(end - begin, 0), schedule.kvTile));
-      bytes += kv + rounds * rows *
-                        (double(spec.headDim) * qSize +
-                         2 * double(spec.vHeadDim) * f32);
+      bytes += unseen + rounds * rows *
+                            (double(spec.headDim) * qSize +
+                             2 * double(spec.vHeadDim) * f32);
       break;
     }
     case Order::QOuter:

@@ -64,7 +64,7 @@ static int64_t blockKeys(int64_t block) {
 /// Lanes are the head dim: heads of a block together, one query token.
 static void addHeadDim(std::vector<Schedule> &space,
                        const AttentionSpec &spec) {
-  SmallVector<int64_t> keys = {blockKeys(spec.blockSize), 16, 32, 64};
+  SmallVector<int64_t> keys = {blockKeys(spec.blockSize), 4, 8, 16, 32, 64};
   llvm::sort(keys);
   keys.erase(llvm::unique(keys), keys.end());
   for (int64_t heads = spec.kvHeads; heads >= 1; --heads) {

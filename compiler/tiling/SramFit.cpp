@@ -311,11 +311,14 @@ static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
        machine);
 
   // Keys are visited as they lie in memory: head after head, if a tile is a
-  // block, or token after token.
+  // block, or token after token; an only head's tiles follow each other through
+  // its block.
   bool headMajor = spec.layout == KvLayout::HND;
   bool together =
       headMajor ? s.kvTile == spec.blockSize : s.heads == spec.kvHeads;
   int64_t keys = headMajor || together ? std::min(s.kvTile, spec.blockSize) : 1;
+  if (spec.kvHeads == 1)
+    keys = spec.blockSize;
   int64_t heads = !headMajor || together ? s.heads : 1;
   int64_t run = heads * keys * spec.headDim * element;
   a.step("contiguous run", "heads * keys * head_dim * element",

@@ -54,7 +54,7 @@ private:
   void halve(double share);
   void drop(size_t kept);
   void confirm();
-  void report(const char *phase) const;
+  void report() const { calls.progress({result.tried, leader()}); }
   const Trial *leader() const;
 
   Schedule standard;
@@ -85,10 +85,6 @@ static bool faster(const Trial &a, const Trial &b) {
 const Trial *Race::leader() const {
   auto best = std::min_element(runners.begin(), runners.end(), faster);
   return best == runners.end() || score(*best) <= 1 ? nullptr : &*best;
-}
-
-void Race::report(const char *phase) const {
-  calls.progress({phase, result.tried, runners.size(), leader()});
 }
 
 void Race::measure(Trial &trial, size_t samples, double share) {
@@ -132,7 +128,7 @@ void Race::look(ArrayRef<Schedule> schedules, double share) {
         continue;
       ++result.tried;
       runners.push_back(std::move(trial));
-      report("measuring");
+      report();
     }
   }
 }
@@ -154,7 +150,7 @@ void Race::halve(double share) {
     for (size_t i = 0; i < samples; ++i)
       for (Trial &trial : runners)
         measure(trial, 1, share);
-    report("halving");
+    report();
   }
   std::sort(runners.begin(), runners.end(), faster);
 }
@@ -166,7 +162,7 @@ void Race::confirm() {
   for (const Trial &trial : runners) {
     if (score(trial) <= 1)
       continue;
-    report("confirming");
+    report();
     // The user waits: a short look has to do.
     double end =
         calls.stopped() ? spent() * options.seconds + 3 : options.seconds;

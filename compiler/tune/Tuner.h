@@ -36,9 +36,7 @@ struct Trial {
 };
 
 struct TuneProgress {
-  const char *phase = "";      ///< "measuring", "halving", "confirming"
   size_t tried = 0;            ///< schedules measured so far
-  size_t left = 0;             ///< still in the race
   const Trial *best = nullptr; ///< so far; null: the default
 };
 

@@ -56,6 +56,13 @@ BenchOpt<bool> ordersOpt("orders",
                          "Measure the loop orders side by side instead: naive, "
                          "gather, kv_outer, q_outer, split_kv");
 
+BenchOpt<std::string> onlyOpt("only",
+                              "Kernels whose name holds this text, for example "
+                              "decode",
+                              cl::value_desc("text"));
+
+bool wanted(StringRef kernel) { return kernel.contains(onlyOpt); }
+
 double now() { return limits::now(limits::Timer::Wall); }
 
 /// Rows that are measured together.
@@ -64,18 +71,30 @@ struct Group {
   std::function<Expected<std::vector<BenchRow>>(double seconds)> measure;
 };
 
-/// The default and, where a record holds another, the tuned schedule.
-std::vector<NamedSchedule> schedulesOf(const Specification &specification,
-                                       const AttentionSpec &spec,
-                                       Variant variant,
-                                       const TileCandidate &standard) {
-  std::vector<NamedSchedule> result = {{"default", standard.schedule}};
-  for (const KernelSchedules &settled : specification.compile.settled)
-    if (settled.spec == spec.name) {
-      const Schedule &tuned = settled.schedules[variant == Variant::Decode];
-      if (!(tuned == standard.schedule))
-        result.push_back({"tuned", tuned});
-    }
+/// The default and, where they differ from it, the schedule of a record and the
+/// one that --schedule asks for.
+Expected<std::vector<NamedSchedule>>
+schedulesOf(const Specification &specification, const AttentionSpec &spec,
+            Variant variant) {
+  const CompileOptions &options = specification.compile;
+  Expected<TileCandidate> standard = selectTile(options.machine, spec, variant);
+  if (!standard)
+    return standard.takeError();
+  std::vector<NamedSchedule> result = {{"default", standard->schedule}};
+  auto add = [&](const char *name, const Schedule &schedule) {
+    if (!(schedule == standard->schedule))
+      result.push_back({name, schedule});
+  };
+  for (const KernelSchedules &settled : options.settled)
+    if (settled.spec == spec.name)
+      add("tuned", settled.schedules[variant == Variant::Decode]);
+  if (!options.schedule.empty()) {
+    Expected<TileCandidate> given =
+        selectTile(options.machine, spec, variant, options.schedule);
+    if (!given)
+      return given.takeError();
+    add("given", given->schedule);
+  }
   return result;
 }
 
@@ -102,16 +121,20 @@ Expected<std::vector<Group>> usualGroups(const Specification &specification,
   std::vector<Group> groups;
   for (const AttentionSpec &spec : specification.specs) {
     for (auto [variant, shape] : steps(spec, threads, cache)) {
-      Expected<TileCandidate> tile = selectTile(machine, spec, variant);
-      if (!tile)
-        return tile.takeError();
-      std::vector<NamedSchedule> schedules =
-          schedulesOf(specification, spec, variant, *tile);
+      if (!wanted((spec.name + " " + nameOf(variant)).str()))
+        continue;
+      Expected<std::vector<NamedSchedule>> found =
+          schedulesOf(specification, spec, variant);
+      if (!found)
+        return found.takeError();
+      std::vector<NamedSchedule> schedules = std::move(*found);
       groups.push_back({spec.name, [=, &spec, &machine](double seconds) {
                           return benchAttention(spec, variant, machine, shape,
                                                 schedules, seconds);
                         }});
     }
+    if (!wanted(spec.name + " append") || !wanted(spec.name + " copy"))
+      continue;
     groups.push_back({spec.name, [=, &spec, &machine](double seconds) {
                         return benchCacheWrites(spec, machine, 2048, threads,
                                                 seconds);
@@ -128,6 +151,8 @@ Expected<std::vector<Group>> orderGroups(const Specification &specification,
   std::vector<Group> groups;
   for (const AttentionSpec &spec : specification.specs)
     for (Variant variant : {Variant::Prefill, Variant::Decode}) {
+      if (!wanted((spec.name + " " + nameOf(variant)).str()))
+        continue;
       bool prefill = variant == Variant::Prefill;
       StepShape shape = prefill ? prefillStep(spec, threads)
                                 : decodeStep(spec, threads, cache);
@@ -220,6 +245,9 @@ llvm::Error bench() {
   if (!groups)
     return groups.takeError();
 
+  if (groups->empty())
+    return createStringError("--only " + onlyOpt +
+                             ": expected a text of some kernel's name");
   std::vector<BenchRow> rows;
   for (size_t i = 0; i < groups->size(); ++i) {
     double left = begin + *budget - now();

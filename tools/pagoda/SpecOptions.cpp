@@ -114,7 +114,7 @@ cl::list<std::string> scheduleOpt(
     cl::desc("Overrides of the schedule, for example kv_tile=64, or "
              "prefill.q_tile=96 for one kernel of the two"),
     cl::value_desc("key=value,..."), cl::CommaSeparated, cl::sub(genCommand()),
-    cl::sub(explainCommand()), cl::sub(runCommand()),
+    cl::sub(explainCommand()), cl::sub(runCommand()), cl::sub(benchCommand()),
     cl::cat(optionCategory()));
 
 template <typename T>

@@ -180,13 +180,13 @@ TuneCallbacks Session::callbacks() {
       consumeError(std::move(error));
   };
   calls.progress = [&](const TuneProgress &progress) {
-    std::string best = "the default";
+    std::string best = "the default leads";
     if (progress.best)
       best = formatv("{0:F2}x {1}", median(progress.best->ratios),
                      changes(standard.str(), progress.best->schedule.str()));
-    line.show(formatv("{0} [{1}] {2}, {3} tried, {4} left, best {5}",
-                      job.name(), bar((now() - begin) / (deadline - begin)),
-                      progress.phase, progress.tried, progress.left, best)
+    line.show(formatv("{0} [{1}] {2} tried, {3}", job.name(),
+                      bar((now() - begin) / (deadline - begin)), progress.tried,
+                      best)
                   .str());
   };
   return calls;
@@ -258,7 +258,8 @@ void printText(ArrayRef<Job> jobs) {
                "99% interval", ">tried", "schedule"});
   for (const Job &job : jobs) {
     if (!job.record) {
-      table.row({job.name(), "", "", "", "", "", "", "no time was left"});
+      table.row({job.name(), "", "", "", "", "", "",
+                 interrupted ? "not tuned" : "no time was left"});
       continue;
     }
     const TuningRecord &record = *job.record;

@@ -155,6 +155,12 @@ TEST(SramFit, RunsAreContiguousInTheOrderOfABlock) {
   EXPECT_EQ(run(), 8 * 16 * 128 * 4);
   s.heads = 4; // half of each token
   EXPECT_EQ(run(), 4 * 128 * 4);
+  // An only head's tokens follow each other in either layout.
+  spec.kvHeads = s.heads = 1;
+  spec.blockSize = 64;
+  EXPECT_EQ(run(), 64 * 128 * 4);
+  spec.layout = KvLayout::HND;
+  EXPECT_EQ(run(), 64 * 128 * 4);
 }
 
 // 227 KiB of shared memory, 128 rows of Q, two stages, two bytes, d = 128: 195

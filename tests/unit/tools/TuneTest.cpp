@@ -235,6 +235,29 @@ TEST_F(TuneTest, MistakesAreNamed) {
               "--target sm_80: this machine cannot run its code");
 }
 
+TEST_F(TuneTest, Bench) {
+  std::string file = (folder + "/rows.json").str();
+  std::string command =
+      "bench --budget 1s " + (shape + db()) + "--json=" + file;
+  put(record(Variant::Decode, {"kv_tile=64"}));
+  Outcome first = pagodaTool(command);
+  EXPECT_EQ(first.code, 0) << first.out;
+  for (const char *text : {"attention prefill", "attention decode", "tuned",
+                           "attention append", "attention copy"})
+    EXPECT_TRUE(says(first, text)) << text << " in\n" << first.out;
+  // Slower or not is for the machine to say.
+  Outcome again = pagodaTool(command + " --compare=" + file);
+  EXPECT_TRUE(says(again, "against " + file + ": 8 of 8 rows")) << again.out;
+  EXPECT_TRUE(again.code == 0 || says(again, "rows are slower than in"));
+  Outcome orders = pagodaTool("bench --orders --budget 1s " + (shape + db()));
+  EXPECT_EQ(orders.code, 0) << orders.out;
+  for (const char *text :
+       {"naive", "gather", "kv_outer", "q_outer", "split_kv", "bytes moved"})
+    EXPECT_TRUE(says(orders, text)) << text << " in\n" << orders.out;
+  expectError("bench --compare /no/such/file " + (shape + db()),
+              "/no/such/file: ");
+}
+
 // Stopped by its user half way: what was measured is there, and the same
 // command goes on from it.
 TEST_F(TuneTest, InterruptedKeepsWhatItFound) {

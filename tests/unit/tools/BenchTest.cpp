@@ -1,0 +1,203 @@
+//===- BenchTest.cpp - What bench measures, writes and compares -----------===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Rows with times that the test makes up; kernels that write the cache, run
+// many times over; schedules side by side. No time is asserted.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/tiling/SramFit.h"
+#include "tools/pagoda/BenchReport.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "gtest/gtest.h"
+
+#include <cmath>
+#include <random>
+
+using namespace llvm;
+using namespace pagoda;
+
+namespace {
+
+/// 40 samples about `share` of the limit.
+BenchRow row(double share, uint64_t seed, double noise = 0.03) {
+  BenchRow result;
+  result.kernel = "full_attention prefill";
+  result.spec = "16 q heads";
+  result.step = "1 x 1024 of 1024 tokens";
+  result.dtype = "f32";
+  result.variant = "default";
+  result.schedule = Schedule().str();
+  result.limit = "FMA";
+  result.flops = 1e9;
+  result.bytes = 1e6;
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> draw(0, noise);
+  for (int i = 0; i < 40; ++i) {
+    result.shares.push_back(share * std::exp(draw(random)));
+    result.seconds.push_back(0.01 / result.shares.back());
+  }
+  return result;
+}
+
+AttentionSpec spec(KvLayout layout = KvLayout::HND) {
+  AttentionSpec spec;
+  spec.qHeads = 4;
+  spec.kvHeads = 2;
+  spec.headDim = 24;
+  spec.vHeadDim = 16;
+  spec.layout = layout;
+  spec.scale = 1 / std::sqrt(24.0);
+  return spec;
+}
+
+struct File {
+  SmallString<128> path;
+  explicit File(StringRef contents) {
+    int handle = 0;
+    (void)sys::fs::createTemporaryFile("pagoda-bench", "json", handle, path);
+    raw_fd_ostream(handle, true) << contents;
+  }
+  ~File() { sys::fs::remove(path); }
+};
+
+std::string refusal(StringRef contents) {
+  File file(contents);
+  return toString(readRows(file.path).takeError());
+}
+
+} // namespace
+
+TEST(BenchRows, ReadBack) {
+  std::vector<BenchRow> rows = {row(0.5, 1), row(0.7, 2)};
+  rows[1].variant = "tuned";
+  File file(
+      formatv("{0}", json::Value(json::Object{{"rows", toJson(rows)}})).str());
+  Expected<std::vector<BenchRow>> read = readRows(file.path);
+  ASSERT_TRUE(bool(read));
+  ASSERT_EQ(read->size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ((*read)[i].kernel, rows[i].kernel);
+    EXPECT_EQ((*read)[i].step, rows[i].step);
+    EXPECT_EQ((*read)[i].variant, rows[i].variant);
+    EXPECT_EQ((*read)[i].seconds, rows[i].seconds);
+    EXPECT_EQ((*read)[i].shares, rows[i].shares);
+  }
+  // The same samples are no change.
+  for (const RowChange &change : compareRows(*read, rows)) {
+    EXPECT_DOUBLE_EQ(change.change.median, 1);
+    EXPECT_FALSE(change.slower() || change.faster());
+  }
+}
+
+TEST(BenchRows, OtherFilesAreRefused) {
+  EXPECT_TRUE(StringRef(refusal("")).contains("pagoda-bench"));
+  EXPECT_TRUE(
+      StringRef(refusal("[]")).contains("expected an object with rows"));
+  EXPECT_TRUE(
+      StringRef(refusal("{\"rows\": [{}]}")).contains("row 0: expected"));
+  json::Array rows = toJson({row(0.5, 1)});
+  (*rows[0].getAsObject())["shares"] = json::Array{0.5, -1};
+  EXPECT_TRUE(StringRef(refusal(formatv("{0}", json::Value(json::Object{
+                                                   {"rows", std::move(rows)}}))
+                                    .str()))
+                  .contains("row 0: expected"));
+  EXPECT_TRUE(StringRef(toString(readRows("/no/such/file").takeError()))
+                  .contains("/no/such/file"));
+}
+
+TEST(BenchCompare, SaysWhatTheSamplesSay) {
+  auto verdict = [](double then, double now, double noise = 0.03) {
+    RowChange change =
+        compareRows({row(then, 1, noise)}, {row(now, 2, noise)}).front();
+    return change.slower() ? -1 : change.faster() ? 1 : 0;
+  };
+  EXPECT_EQ(verdict(0.6, 0.6), 0);
+  EXPECT_EQ(verdict(0.6, 0.48), -1);
+  EXPECT_EQ(verdict(0.48, 0.6), 1);
+  EXPECT_EQ(verdict(0.6, 0.585), 0);     // within what two runs differ by
+  EXPECT_EQ(verdict(0.6, 0.55, 0.5), 0); // lost in the noise
+}
+
+TEST(BenchCompare, OnlyRowsOfTheSameThing) {
+  BenchRow base = row(0.6, 1);
+  EXPECT_EQ(compareRows({base}, {base}).size(), 1u);
+  for (auto field : {&BenchRow::kernel, &BenchRow::spec, &BenchRow::step,
+                     &BenchRow::dtype, &BenchRow::variant}) {
+    BenchRow other = base;
+    other.*field += "x";
+    EXPECT_TRUE(compareRows({base}, {other}).empty());
+  }
+}
+
+// CASES.md H1: run again and again, a kernel that writes its inputs leaves the
+// cache as one run does. Tokens that fill no whole block, and heads and rows
+// with gaps between them.
+TEST(BenchRows, CacheWritesLeaveWhatOneRunLeaves) {
+  for (KvLayout layout : {KvLayout::HND, KvLayout::NHD}) {
+    Expected<std::vector<BenchRow>> rows = benchCacheWrites(
+        spec(layout), Machine::host(), /*tokens=*/37, /*threads=*/2, 0);
+    ASSERT_TRUE(bool(rows)) << toString(rows.takeError());
+    ASSERT_EQ(rows->size(), 2u);
+    for (const BenchRow &row : *rows) {
+      EXPECT_EQ(row.wrong, "") << row.kernel;
+      EXPECT_GE(row.seconds.size(), 9u);
+      EXPECT_EQ(row.bytes, 2. * 37 * 2 * (24 + 16) * 4);
+    }
+  }
+}
+
+TEST(ScheduleBench, SchedulesSideBySide) {
+  AttentionSpec shape = spec();
+  shape.sinks = true;
+  shape.window = 40;
+  shape.alibiSlopes = {0.5f, 0.25f, 0.125f, 0.0625f};
+  for (Variant variant : {Variant::Prefill, Variant::Decode}) {
+    Machine host = Machine::host();
+    Schedule standard = cantFail(selectTile(host, shape, variant)).schedule;
+    Schedule other = standard, impossible = standard;
+    other.kvTile = 32;
+    impossible.qTile = 1; // holds no token's two heads
+    StepShape step;
+    step.qLen = variant == Variant::Prefill ? 70 : 1;
+    step.kvLen = 90;
+    step.batch = 2;
+    step.sequences = 6;
+    step.threads = 2;
+    auto bench =
+        cantFail(ScheduleBench::create(shape, variant, host, standard, step));
+    EXPECT_EQ(bench->prepare({other, impossible, standard}),
+              (std::vector<bool>{true, false, true}));
+    for (bool first : {true, false})
+      EXPECT_GT(bench->sample(other, first), 0);
+    for (const Schedule &schedule : {standard, other}) {
+      reference::Comparison checked = bench->verify(schedule);
+      EXPECT_TRUE(checked.ok()) << checked.worst.text();
+      EXPECT_GT(checked.elements, 10000);
+    }
+  }
+}
+
+// The check of a step sees a wrong output: that of another step's queries.
+TEST(ScheduleBench, AWrongOutputIsSeen) {
+  AttentionSpec shape = spec();
+  Machine host = Machine::host();
+  StepShape step;
+  step.kvLen = 64;
+  step.sequences = 2;
+  auto bench = cantFail(ScheduleBench::create(
+      shape, Variant::Decode, host,
+      cantFail(selectTile(host, shape, Variant::Decode)).schedule, step));
+  Workbench &work = bench->bench();
+  work.plan(0);
+  work.run();
+  EXPECT_TRUE(work.checkSampled(4).ok());
+  work.plan(1); // not run
+  EXPECT_FALSE(work.checkSampled(4).ok());
+}
