@@ -119,8 +119,6 @@ Error Compilation::build() {
       names.push_back(name);
       if (!options.cacheOnly)
         buildAttention(*module, spec, name, mods ? &*mods : nullptr);
-      if (machine.kind != TargetKind::Cpu)
-        continue;
       if (!hasNarrowCache(spec))
         buildAppend(*module, spec, name + "_append");
       buildCopy(*module, spec, name + "_copy");

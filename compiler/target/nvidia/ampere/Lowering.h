@@ -69,7 +69,6 @@ private:
   // LowerTiles.cpp
   //===--------------------------------------------------------------------===//
 
-  mlir::LLVM::LLVMFuncOp createFunction();
   void lowerOps(mlir::Block &block);
   void lower(ForItemsOp op);
   void lower(CoordsOp op);

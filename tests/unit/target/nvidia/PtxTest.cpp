@@ -74,7 +74,7 @@ TEST_P(Assembled, WithoutSpills) {
     ASSERT_TRUE(bool(cubin)) << llvm::toString(cubin.takeError());
     EXPECT_THAT(cubin->image, HasSubstr("\x7f"
                                         "ELF"));
-    ASSERT_EQ(cubin->kernels.size(), 3u);
+    ASSERT_EQ(cubin->kernels.size(), 5u);
     for (const KernelResources &kernel : cubin->kernels) {
       EXPECT_GT(kernel.registers, 0) << kernel.name;
       EXPECT_LE(kernel.registers, 255) << kernel.name;
@@ -131,7 +131,7 @@ TEST(Ptxas, ReportIsRead) {
 TEST(Ptx, DescribesItsKernels) {
   auto artifact = compileFor("sm_80", specOf(64));
   ASSERT_TRUE(bool(artifact)) << llvm::toString(artifact.takeError());
-  ASSERT_EQ(artifact->kernels.size(), 3u);
+  ASSERT_EQ(artifact->kernels.size(), 5u);
   const pagoda_kernel_info &prefill = artifact->kernels[0].info;
   EXPECT_EQ(prefill.role, PAGODA_ROLE_ATTENTION);
   EXPECT_EQ(prefill.q_dtype, PAGODA_F16);
