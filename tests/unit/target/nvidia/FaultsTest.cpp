@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "EmulatedKernels.h"
+#include "MutatedKernels.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -38,12 +38,12 @@ template <typename Op> SmallVector<Op> all(ModuleOp module) {
 Case smallCase() {
   Case c = makeCase("mutated", {{20, 90}, {1, 200}});
   c.spec.qType = c.spec.kvType = DType::F16;
+  c.splits = 1; // one kernel, which is the one that is broken
   return c;
 }
 
 Outcome runMutated(Mutation mutation, const Case &c = smallCase()) {
-  EmulatedKernels kernels;
-  kernels.mutation = std::move(mutation);
+  MutatedKernels kernels(std::move(mutation));
   return runCase(kernels, c);
 }
 
