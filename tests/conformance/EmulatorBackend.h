@@ -52,9 +52,9 @@ private:
 /// multiples of 16 bytes.
 Case forGpu(const Case &c, DType type);
 
-/// A table for the emulator: forGpu of each case, with at most two KV heads,
-/// and without those that ask for the second kernel of a library. A GPU's are
-/// the same for one token and for many.
+/// A table for the emulator: forGpu of each case, with at most two KV heads.
+/// Without those that ask for a CPU's schedule, or for the second kernel of a
+/// library: a GPU's are the same for one token and for many.
 std::vector<Case> gpuTable(const std::vector<Case> &cases, DType type);
 
 } // namespace pagoda::conformance

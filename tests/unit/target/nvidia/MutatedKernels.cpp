@@ -52,11 +52,6 @@ Expected<const pagoda_library_info *> MutatedKernels::kernels(const Case &c) {
   buildEmulatedLlvm(toLlvm);
   if (failed(toTarget.run(*module)))
     return createStringError("lowering failed");
-  // One attention kernel is enough, and half the work.
-  module->walk([](mlir::LLVM::LLVMFuncOp function) {
-    if (function.getSymName() == "attention_decode")
-      function.erase();
-  });
   mutation(*module);
   if (failed(toLlvm.run(*module)))
     return createStringError("emulation failed");
