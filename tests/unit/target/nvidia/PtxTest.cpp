@@ -168,8 +168,7 @@ TEST(Ptx, UnsupportedCasesAreNamed) {
   // Latent attention: o alone would fill the registers.
   AttentionSpec latent = specOf(576);
   latent.vHeadDim = 512;
-  EXPECT_THAT(errorFor(latent),
-              HasSubstr("registers, sm_80 has 240 (M7)"));
+  EXPECT_THAT(errorFor(latent), HasSubstr("registers, sm_80 has 240 (M7)"));
   AttentionSpec mixed = specOf(64);
   mixed.kvType = DType::BF16;
   EXPECT_THAT(errorFor(mixed), HasSubstr("got 'bf16'"));
