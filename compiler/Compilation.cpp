@@ -137,8 +137,6 @@ Error Compilation::build() {
         if (const std::vector<Schedule> *settled = settledFor(spec))
           setSchedules(*module, name, *settled);
       }
-      if (machine.kind != TargetKind::Cpu)
-        continue;
       if (!hasNarrowCache(spec))
         buildAppend(*module, spec, name + "_append");
       buildCopy(*module, spec, name + "_copy");

@@ -189,6 +189,24 @@ def NvidiaLowerTiles : Pass<"pagoda-nvidia-lower-tiles", "::mlir::ModuleOp"> {
     "::mlir::gpu::GPUDialect"];
 }
 
+def NvidiaLowerCache : Pass<"pagoda-nvidia-lower-cache", "::mlir::ModuleOp"> {
+  let summary = "append_kv and copy_blocks to GPU kernels";
+  let description = [{
+    Each function that holds one `pagoda.append_kv` or `pagoda.copy_blocks` becomes a
+    kernel in the `gpu.module`: a block writes one token, or copies one block of the
+    cache. The parameter is the role's argument struct, by value.
+
+    Before: `func.func @append(...) { pagoda.append_kv ... }`
+
+    After: `llvm.func @append(%args: !llvm.ptr {llvm.byval = !llvm.array<216 x i8>, ...})`
+  }];
+  let options = [
+    Option<"machine", "machine", "std::string", "\"sm_80\"", "machine name">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+    "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect", "::mlir::gpu::GPUDialect"];
+}
+
 def NvidiaExpandMath : Pass<"pagoda-nvidia-expand-math", "::mlir::ModuleOp"> {
   let summary = "Elementary functions to the hardware's approximations";
   let description = [{

@@ -56,9 +56,12 @@ static void buildCpuLlvm(OpPassManager &passes) {
   passes.addPass(createReconcileUnrealizedCastsPass());
 }
 
-static void buildNvidiaTarget(OpPassManager &passes) {
+static void buildNvidiaTarget(OpPassManager &passes, const Machine &machine) {
   passes.addPass(createNvidiaAssignLayouts());
   passes.addPass(createNvidiaLowerTiles());
+  NvidiaLowerCacheOptions options;
+  options.machine = machine.name;
+  passes.addPass(createNvidiaLowerCache(options));
   passes.addPass(createNvidiaExpandMath());
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
@@ -103,7 +106,7 @@ void pagoda::buildPhase(OpPassManager &passes, Phase phase,
     return;
   }
   case Phase::Target:
-    return nvidia ? buildNvidiaTarget(passes) : buildCpuTarget(passes, machine);
+    return nvidia ? buildNvidiaTarget(passes, machine) : buildCpuTarget(passes, machine);
   case Phase::Llvm:
     return nvidia ? buildNvidiaLlvm(passes) : buildCpuLlvm(passes);
   }

@@ -72,6 +72,10 @@ constexpr int64_t enoughAccumulators = 16;
 constexpr double runBytes = 2048, worstRun = 2.0 / 3;
 // Registers per thread beyond those of tiles, and the most a kernel may use.
 constexpr int64_t otherRegisters = 40, usableRegisters = 240;
+// Counted registers above which ptxas spills on some chips, and what using all
+// that may be used costs.
+constexpr int64_t easyRegisters = 160;
+constexpr double registerStrain = 0.1;
 
 /// Collects a candidate's levels, steps and cost.
 class Account {
@@ -354,21 +358,24 @@ static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
 static TileCandidate evaluateNvidia(const Schedule &s, const Machine &machine,
                                     const AttentionSpec &spec, bool explain) {
   Account a(s, spec, explain);
-  int64_t qBytes = s.qTile * spec.headDim * byteSize(spec.qType);
+  int64_t kColumns = alignTo(spec.headDim, 16);
+  int64_t vColumns = alignTo(spec.vHeadDim, 16);
+  int64_t qBytes = s.qTile * kColumns * byteSize(spec.qType);
+  int64_t kvBytes = (kColumns + vColumns) * byteSize(spec.kvType);
   a.paper(machine.sharedBytes / byteSize(spec.kvType));
   double sharedRows =
       a.step("keys by shared memory", "(shared - q) / (stages * key and value)",
              {{"shared", double(machine.sharedBytes)},
               {"q", double(qBytes)},
               {"stages", double(s.stages)},
-              {"key and value", double(a.kvBytes())}},
+              {"key and value", double(kvBytes)}},
              std::floor(double(machine.sharedBytes - qBytes) /
-                        double(s.stages * a.kvBytes())),
+                        double(s.stages * kvBytes)),
              "keys");
   double registerRows = a.step(
       "keys by registers", "(240 - 40 - v_head_dim / 2) / (1/2 + 1/4)",
-      {{"v_head_dim", double(spec.vHeadDim)}},
-      std::floor(double(usableRegisters - otherRegisters - spec.vHeadDim / 2) /
+      {{"v_head_dim", double(vColumns)}},
+      std::floor(double(usableRegisters - otherRegisters - vColumns / 2) /
                  0.75),
       "keys");
   a.step("largest legal kv_tile", "smaller of both, down to a multiple of 16",
@@ -377,20 +384,26 @@ static TileCandidate evaluateNvidia(const Schedule &s, const Machine &machine,
   const LevelUse &shared =
       a.level({"shared memory",
                "B",
-               {{"Q", qBytes}, {"K and V", s.stages * s.kvTile * a.kvBytes()}},
+               {{"Q", qBytes}, {"K and V", s.stages * s.kvTile * kvBytes}},
                machine.sharedBytes,
                /*hard=*/true});
   a.cost("one block per multiprocessor",
          "0.05 if a second one finds no shared memory", {},
          2 * shared.total() > machine.sharedBytes ? 0.05 : 0);
-  a.level({"registers",
-           "",
-           {{"S", s.kvTile / 2},
-            {"P", s.kvTile / 4},
-            {"O", spec.vHeadDim / 2},
-            {"other", otherRegisters}},
-           std::min(usableRegisters, machine.registersPerThread),
-           /*hard=*/true});
+  const LevelUse &registers =
+      a.level({"registers",
+               "",
+               {{"S", s.kvTile / 2},
+                {"P", s.kvTile / 4},
+                {"O", vColumns / 2},
+                {"other", otherRegisters}},
+               std::min(usableRegisters, machine.registersPerThread),
+               /*hard=*/true});
+  double strain =
+      double(std::max<int64_t>(0, registers.total() - easyRegisters));
+  a.cost("registers near the limit", "0.1 * (registers - 160) / 80, at least 0",
+         {{"registers", double(registers.total())}},
+         registerStrain * strain / double(usableRegisters - easyRegisters));
   a.cost("copies that nothing hides", "0.2 / stages^2",
          {{"stages", double(s.stages)}}, 0.2 / double(s.stages * s.stages));
   a.stateUpdate(stateKeysNvidia);

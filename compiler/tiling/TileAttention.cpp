@@ -13,7 +13,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/tiling/TileAttention.h"
+
 #include "compiler/Passes.h"
+#include "compiler/tiling/SelectTiles.h"
 #include "runtime/include/pagoda/kernel_abi.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -282,6 +284,14 @@ void Tiler::buildMerge() {
   YieldOp::create(b, ValueRange{});
 }
 
+/// Whether the two make the same GPU kernel: there `order` only says how plans
+/// use it.
+static bool sameGpuKernel(ScheduleAttr a, ScheduleAttr b) {
+  Schedule first = fromAttr(a), second = fromAttr(b);
+  first.order = second.order;
+  return toAttr(a.getContext(), first) == b;
+}
+
 LogicalResult pagoda::tileAttention(ModuleOp module, const Machine &machine) {
   OpBuilder builder(module.getContext());
   TargetAttr target = targetOf(module.getContext(), machine);
@@ -300,8 +310,11 @@ LogicalResult pagoda::tileAttention(ModuleOp module, const Machine &machine) {
       return op.emitError("has no schedules: run pagoda-select-tiles first");
     Tiler tiler(op, function, target);
     // By order of the schedules, as select-tiles writes them.
-    for (auto [index, schedule] :
-         llvm::enumerate(op.getSchedules()->getAsRange<ScheduleAttr>())) {
+    auto schedules = op.getSchedules()->getAsRange<ScheduleAttr>();
+    for (auto [index, schedule] : llvm::enumerate(schedules)) {
+      if (index == 1 && machine.kind == TargetKind::Nvidia &&
+          sameGpuKernel(*schedules.begin(), schedule))
+        continue;
       std::string name = index == 0 ? "prefill" : "decode";
       if (index > 1)
         name += std::to_string(index);

@@ -115,6 +115,17 @@ void pagoda_emu_wait_copies(int32_t pending) {
       block.shared.land(copy, {thread.id, -1, thread.epoch});
 }
 
+void pagoda_emu_shared_access(const void *address, int32_t isWrite,
+                              int32_t op) {
+  Block &block = *Block::active;
+  Thread &thread = block.current();
+  Accessor who = {thread.id, op, thread.epoch};
+  std::string fault = isWrite ? block.shared.write(address, who)
+                              : block.shared.read(address, who);
+  if (!fault.empty())
+    block.fail((isWrite ? "store: " : "load: ") + fault);
+}
+
 void pagoda_emu_global(const void *address, int32_t bytes, int32_t isWrite,
                        int32_t op) {
   Block &block = *Block::active;

@@ -108,6 +108,9 @@ void pagoda_emu_copy16(void *target, const void *source, int32_t bytes,
 void pagoda_emu_commit_copies();
 void pagoda_emu_wait_copies(int32_t pending);
 
+/// Announces a load or store of 16 bytes of shared memory.
+void pagoda_emu_shared_access(const void *address, int32_t is_write,
+                              int32_t op);
 /// Announces a load or store of global memory.
 void pagoda_emu_global(const void *address, int32_t bytes, int32_t is_write,
                        int32_t op);

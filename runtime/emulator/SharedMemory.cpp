@@ -73,28 +73,50 @@ std::string SharedMemory::read(const void *row, const Accessor &who) {
   // writer itself may read, once the copy has landed.
   if (chunk->landed == never ||
       (chunk->writer.thread != who.thread && chunk->landed >= who.epoch))
-    return race("copy", chunk->writer, "read", who, row, memory.get());
+    return race(chunk->verb(), chunk->writer, "read", who, row, memory.get());
   if (chunk->readers[0].thread != who.thread)
     chunk->readers[1] = chunk->readers[0];
   chunk->readers[0] = who;
   return "";
 }
 
+std::string SharedMemory::meets(const Chunk &chunk, const char *verb,
+                                const void *address,
+                                const Accessor &who) const {
+  if (chunk.written &&
+      (chunk.landed == never ||
+       (chunk.writer.thread != who.thread && chunk.landed >= who.epoch)))
+    return race(chunk.verb(), chunk.writer, verb, who, address, memory.get());
+  for (const Accessor &reader : chunk.readers)
+    if (reader.thread >= 0 && reader.thread != who.thread &&
+        reader.epoch >= who.epoch)
+      return race("read", reader, verb, who, address, memory.get());
+  return "";
+}
+
+std::string SharedMemory::write(const void *row, const Accessor &who) {
+  std::string fault;
+  Chunk *chunk = find(row, who, fault);
+  if (chunk)
+    fault = meets(*chunk, "store", row, who);
+  if (!fault.empty())
+    return fault;
+  chunk->writer = who;
+  chunk->written = true;
+  chunk->copied = false;
+  chunk->landed = who.epoch;
+  return "";
+}
+
 std::string SharedMemory::issueCopy(const Copy &copy, const Accessor &who) {
   std::string fault;
   Chunk *chunk = find(copy.target, who, fault);
-  if (!chunk)
+  if (chunk)
+    fault = meets(*chunk, "copy", copy.target, who);
+  if (!fault.empty())
     return fault;
-  if (chunk->written &&
-      (chunk->landed == never ||
-       (chunk->writer.thread != who.thread && chunk->landed >= who.epoch)))
-    return race("copy", chunk->writer, "copy", who, copy.target, memory.get());
-  for (const Accessor &reader : chunk->readers)
-    if (reader.thread >= 0 && reader.thread != who.thread &&
-        reader.epoch >= who.epoch)
-      return race("read", reader, "copy", who, copy.target, memory.get());
   chunk->writer = who;
-  chunk->written = true;
+  chunk->written = chunk->copied = true;
   chunk->landed = never;
   std::memset(copy.target, poison, chunkBytes);
   return "";

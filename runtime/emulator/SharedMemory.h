@@ -56,6 +56,7 @@ public:
 
   // Each returns a fault, empty if there is none.
   std::string read(const void *row, const Accessor &who);
+  std::string write(const void *row, const Accessor &who);
   std::string issueCopy(const Copy &copy, const Accessor &who);
   /// The copy lands.
   void land(const Copy &copy, const Accessor &who);
@@ -66,9 +67,14 @@ private:
     Accessor writer;
     uint32_t landed = 0; ///< epoch in which the writer waited; never: pending
     bool written = false;
+    bool copied = false; ///< by a copy, not a store
     Accessor readers[2]; ///< the last ones, of different threads
+    const char *verb() const { return copied ? "copy" : "store"; }
   };
 
+  /// A fault if `who`, about to write by `verb`, meets others at `chunk`.
+  std::string meets(const Chunk &chunk, const char *verb, const void *address,
+                    const Accessor &who) const;
   /// The chunk at `address`, null with `fault` set if it is not one.
   Chunk *find(const void *address, const Accessor &who, std::string &fault);
 

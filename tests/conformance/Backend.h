@@ -42,6 +42,11 @@ struct BackendOptions {
 llvm::Expected<std::unique_ptr<Backend>>
 makeCpuBackend(const BackendOptions &options, bool &isMissingFeature);
 
+/// Kernels of an NVIDIA machine on the emulator, in builds that have one. An
+/// error when the machine is none.
+llvm::Expected<std::unique_ptr<Backend>>
+makeEmulatorBackend(const BackendOptions &options);
+
 enum class Status { Pass, Skip, Fail };
 
 struct Outcome {

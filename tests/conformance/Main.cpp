@@ -10,6 +10,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#ifdef PAGODA_HAS_EMULATOR
+#include "tests/conformance/EmulatorBackend.h"
+#endif
 #include "tests/conformance/Backend.h"
 
 #include "llvm/Support/CommandLine.h"
@@ -39,10 +42,17 @@ struct Options {
                               cl::desc("Only cases whose name matches"),
                               cl::value_desc("regex"), cl::init(".*")};
   cl::opt<bool> list{"list", cl::desc("List the cases and run none")};
+  cl::opt<std::string> backend{
+      "backend", cl::desc("cpu, or emulator for kernels of an NVIDIA machine"),
+      cl::init("cpu")};
   cl::opt<std::string> machine{
       "machine",
-      cl::desc("Machine to compile for; this one must be able to run its code"),
-      cl::init("host")};
+      cl::desc("Machine to compile for; with the cpu backend this one must be "
+               "able to run its code (default: host, or sm_80)")};
+  cl::opt<std::string> dtype{
+      "dtype",
+      cl::desc("With the emulator: f16 (default) or bf16 for cases of f32"),
+      cl::init("f16")};
   cl::list<std::string> schedule{
       "schedule", cl::desc("Override of the schedule"),
       cl::value_desc("key=value"), cl::CommaSeparated};
@@ -58,7 +68,9 @@ std::string reproduce(const char *program, const Options &options,
     command += " --seed " + std::to_string(options.seed) + " --cases " +
                std::to_string(options.cases);
   command += " --filter '^" + Regex::escape(c.name) + "$'";
-  if (options.machine != "host")
+  if (options.backend != "cpu")
+    command += " --backend " + options.backend + " --dtype " + options.dtype;
+  if (!options.machine.empty())
     command += " --machine " + options.machine;
   for (const std::string &entry : options.schedule)
     command += " --schedule " + entry;
@@ -75,6 +87,28 @@ void onCrash(int number) {
   (void)!write(2, lastWords.data(), lastWords.size());
   signal(number, SIG_DFL);
   raise(number);
+}
+
+/// The backend that the options name; what is missing here is told by `skip`.
+Expected<std::unique_ptr<Backend>> makeBackend(const Options &options,
+                                               bool &skip) {
+  bool emulates = options.backend == "emulator";
+  BackendOptions backend;
+  backend.machine = options.machine;
+  if (backend.machine.empty())
+    backend.machine = emulates ? "sm_80" : "host";
+  backend.schedule.assign(options.schedule.begin(), options.schedule.end());
+  if (options.backend == "cpu")
+    return makeCpuBackend(backend, skip);
+  if (!emulates)
+    return createStringError("--backend " + options.backend +
+                             ": expected cpu or emulator");
+#ifdef PAGODA_HAS_EMULATOR
+  return makeEmulatorBackend(backend);
+#else
+  skip = true;
+  return createStringError("this build has no emulator");
+#endif
 }
 
 } // namespace
@@ -101,19 +135,23 @@ int main(int argc, char **argv) {
     errs() << "no case matches '" << options.filter << "'\n";
     return 2;
   }
+#ifdef PAGODA_HAS_EMULATOR
+  if (options.dtype != "f16" && options.dtype != "bf16") {
+    errs() << "--dtype " << options.dtype << ": expected f16 or bf16\n";
+    return 2;
+  }
+  if (options.backend == "emulator")
+    cases = gpuTable(cases, options.dtype == "f16" ? DType::F16 : DType::BF16);
+#endif
   if (options.list) {
     for (const Case &c : cases)
       outs() << c.name << ": " << describe(c) << '\n';
     return 0;
   }
 
-  BackendOptions backendOptions;
-  backendOptions.machine = options.machine;
-  backendOptions.schedule.assign(options.schedule.begin(),
-                                 options.schedule.end());
   bool missingFeature = false;
   Expected<std::unique_ptr<Backend>> backend =
-      makeCpuBackend(backendOptions, missingFeature);
+      makeBackend(options, missingFeature);
   if (!backend) {
     errs() << (missingFeature ? "skipped: " : "")
            << toString(backend.takeError()) << '\n';

@@ -27,6 +27,8 @@ if os.path.exists(os.path.join(config.pagoda_bin, "pagoda")):
     config.available_features.add("cli")
 if os.path.exists(os.path.join(config.pagoda_lib, "libpagoda_runtime.so")):
     config.available_features.add("runtime")
+if os.path.exists(os.path.join(config.pagoda_lib, "libpagoda_emulator.so")):
+    config.available_features.add("emulator")
 if config.readelf and not config.readelf.endswith("NOTFOUND"):
     config.available_features.add("readelf")
 if os.path.exists(os.path.join(config.pagoda_build, "build.ninja")):

@@ -56,10 +56,17 @@ Element makeElement(int64_t seq, int64_t token, int64_t head, int64_t dim,
 
 } // namespace
 
+/// What one rounding may be off by below the normal range of P's and o's type,
+/// for f16, whose range ends at 2^-14. The others' is that of f32.
+static double subnormalRounding(int32_t qType) {
+  return qType == PAGODA_F16 ? std::ldexp(1.0, -25) : 0;
+}
+
 double outputBound(const Row &row, int64_t dim, int32_t qType) {
   return (outputConstant(qType) * epsilon(qType) + arithmeticError(row)) *
              row.absolute[dim] +
-         std::numeric_limits<float>::min() * row.magnitude[dim];
+         std::numeric_limits<float>::min() * row.magnitude[dim] +
+         subnormalRounding(qType) * (row.magnitude[dim] + 1);
 }
 
 double lseBound(const Row &row, int32_t qType) {

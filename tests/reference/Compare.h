@@ -14,6 +14,7 @@
 //
 //   r            = eps32 * (8 + (8 + d / 8) * A + sqrt(n))
 //   |o - ref|   <= (c * eps(T) + r) * S + 2^-126 * M        (elementwise)
+//                  + 2^-25 * (M + 1) for f16
 //   |lse - ref| <= 2 * c * eps(T) + r
 //
 //   T: type of q and o  eps(T)  c  precision of P; of m, l, o on the way
@@ -37,6 +38,8 @@
 //  - c * eps(T): P rounded (or truncated: one eps) to T for the second product
 //    and the output rounded to T (half an eps).
 //  - 2^-126 * M: weights below f32's normal range may be flushed to zero.
+//  - 2^-25 * (M + 1): below 2^-14, f16 has multiples of 2^-24 only; weights,
+//    relative to the largest one, and the output are rounded to those.
 // 8-bit caches add nothing: their values times their scales are what the oracle
 // reads too.
 //

@@ -106,12 +106,13 @@ pagoda_attention_args scalarArgs(const AttentionSpec &spec) {
 
 Engine::Engine(const AttentionSpec &theSpec, const KernelSet &theKernels,
                const EngineOptions &options)
-    : spec(theSpec), kernels(theKernels),
+    : spec(theSpec), kernels(theKernels), device(options.device),
       kv(kernelSpecOf(spec).format(), options.blocks, options.layers),
       blocks(options.blocks), paged(blocks, pagedOptions(spec, options)),
       threadPool(options.threads), launcher(threadPool),
       attentionPlan(kernels.attention,
-                    planOptions(spec, threadPool.threads())) {
+                    planOptions(spec, device ? device->multiprocessors()
+                                             : threadPool.threads())) {
   shuffleFreeList(blocks, options.seed);
   if (options.poison)
     reference::fillNaN(
@@ -134,10 +135,14 @@ void Engine::append(SeqId seq, int32_t tokens) {
                     std::to_string(tokens) + " more");
   std::span<const pagoda_block_copy> copies = paged.pendingCopies();
   copied += int64_t(copies.size());
-  for (int32_t layer = 0; layer < kv.planes() && !copies.empty(); ++layer)
-    launcher.copy(present(kernels.copy, PAGODA_ROLE_COPY),
-                  {kv.k(layer), kv.v(layer), copies.data()},
-                  int64_t(copies.size()));
+  for (int32_t layer = 0; layer < kv.planes() && !copies.empty(); ++layer) {
+    const pagoda_kernel_info &kernel = present(kernels.copy, PAGODA_ROLE_COPY);
+    pagoda_copy_args args = {kv.k(layer), kv.v(layer), copies.data()};
+    if (device)
+      device->copy(kernel, args, int64_t(copies.size()), kv.numBlocks());
+    else
+      launcher.copy(kernel, args, int64_t(copies.size()));
+  }
   paged.copiesDone();
 }
 
@@ -155,7 +160,12 @@ void Engine::write(int32_t layer, SeqId seq, int32_t first, int32_t count,
   args.k = kv.k(layer);
   args.v = kv.v(layer);
   args.slot_mapping = slots.data();
-  launcher.append(present(kernels.append, PAGODA_ROLE_APPEND), args, count);
+  const pagoda_kernel_info &kernel =
+      present(kernels.append, PAGODA_ROLE_APPEND);
+  if (device)
+    device->append(kernel, args, count, kv.numBlocks());
+  else
+    launcher.append(kernel, args, count);
 }
 
 int64_t Engine::keyOffset(SeqId seq, int32_t position) const {
@@ -181,6 +191,7 @@ double Engine::plan(const std::vector<SeqId> &seqs,
   batch.qLens = qLens;
   batch.kvLens = kvLens;
   batch.tableRows = rows;
+  sequencesPlanned = int64_t(seqs.size());
   Clock::time_point start = Clock::now();
   attentionPlan.build(batch);
   return secondsSince(start);
@@ -198,7 +209,12 @@ double Engine::run(int32_t layer, pagoda_attention_args args) {
   args.block_table = paged.tables();
   args.block_table_stride = paged.tableStride();
   Clock::time_point start = Clock::now();
-  launcher.run(attentionPlan, kernels.merge, args);
+  if (device)
+    device->run(attentionPlan, kernels.merge, args,
+                {attentionPlan.numRows(), sequencesPlanned,
+                 paged.maxSequences(), kv.numBlocks()});
+  else
+    launcher.run(attentionPlan, kernels.merge, args);
   return secondsSince(start);
 }
 

@@ -15,6 +15,7 @@
 #define PAGODA_TOOLS_PAGODA_ENGINE_H
 
 #include "compiler/import/AttentionSpec.h"
+#include "runtime/emulator/EmulatedLauncher.h"
 
 #include "pagoda/AttentionPlan.h"
 #include "pagoda/BlockManager.h"
@@ -36,14 +37,33 @@ KernelSpec kernelSpecOf(const AttentionSpec &spec);
 /// slopes (which point into `spec`).
 pagoda_attention_args scalarArgs(const AttentionSpec &spec);
 
+/// Where kernels run, if not on the threads of the engine. The functions are
+/// those of CpuLauncher, with the sizes of what is not in their arguments.
+class Device {
+public:
+  virtual ~Device() = default;
+  /// That plans balance for.
+  virtual int32_t multiprocessors() const = 0;
+  virtual void run(const AttentionPlan &plan, const pagoda_kernel_info *merge,
+                   const pagoda_attention_args &args,
+                   const AttentionExtents &tensors) = 0;
+  virtual void append(const pagoda_kernel_info &kernel,
+                      const pagoda_append_args &args, int64_t tokens,
+                      int64_t blocks) = 0;
+  virtual void copy(const pagoda_kernel_info &kernel,
+                    const pagoda_copy_args &args, int64_t copies,
+                    int64_t blocks) = 0;
+};
+
 struct EngineOptions {
   int32_t blocks = 0; ///< of the pool
   int32_t maxSequences = 1;
   int32_t maxTokens = 1; ///< of one sequence
   int32_t layers = 1;    ///< planes of the pool; all share one block table
   int threads = 1;
-  uint64_t seed = 1;  ///< of the order in which blocks are handed out
-  bool poison = true; ///< fill the pool with NaN
+  uint64_t seed = 1;        ///< of the order in which blocks are handed out
+  bool poison = true;       ///< fill the pool with NaN
+  Device *device = nullptr; ///< null: the CPU
 };
 
 class Engine {
@@ -91,12 +111,14 @@ public:
 private:
   AttentionSpec spec;
   KernelSet kernels;
+  Device *device;
   KvPool kv;
   BlockManager blocks;
   PagedKV paged;
   ThreadPool threadPool;
   CpuLauncher launcher;
   AttentionPlan attentionPlan;
+  int64_t sequencesPlanned = 0;
   int64_t copied = 0;
 };
 

@@ -12,6 +12,7 @@
 
 #include "bench/kernels/Limits.h"
 #include "tools/pagoda/Commands.h"
+#include "tools/pagoda/Emulation.h"
 #include "tools/pagoda/Records.h"
 #include "tools/pagoda/Report.h"
 #include "tools/pagoda/SpecOptions.h"
@@ -65,6 +66,13 @@ RunOpt<uint64_t> seedOpt("seed", "Seed of tokens and of the block order",
                          cl::init(1));
 RunOpt<int64_t> threadsOpt("threads", "Threads (default: one per CPU)",
                            cl::init(0));
+RunOpt<std::string>
+    deviceOpt("device",
+              "Where kernels run: cpu (default), or emulator, which runs those "
+              "of an NVIDIA target on the CPU, thread by thread: for answers, "
+              "not times; 2 sequences of 80 tokens, 3 decode steps, chunks of "
+              "48 unless said otherwise",
+              cl::value_desc("cpu|emulator"), cl::init("cpu"));
 RunOpt<bool> verifyOpt("verify",
                        "Compare every output element with the f64 reference");
 RunOpt<std::string> inputOpt("input",
@@ -112,6 +120,18 @@ llvm::Error checkRange(const RunOpt<int64_t> &option, int64_t lowest,
                                    highest));
 }
 
+bool emulates() { return deviceOpt == "emulator"; }
+
+/// What the emulator does in a second.
+void reduceDefaults() {
+  for (auto [option, value] : {std::pair(&seqsOpt, 2),
+                               {&promptOpt, 80},
+                               {&decodeOpt, 3},
+                               {&chunkOpt, 48}})
+    if (option->getNumOccurrences() == 0)
+      option->setValue(value);
+}
+
 llvm::Error checkOptions() {
   const int64_t most = int64_t(1) << 30;
   struct {
@@ -137,7 +157,7 @@ llvm::Error checkOptions() {
   return llvm::Error::success();
 }
 
-/// Tensors in a file belong to one kind of layer and hold q, k and v as f32.
+/// Tensors in a file belong to one kind of layer.
 llvm::Error checkInput(const Specification &specification,
                        const TensorCase &input) {
   if (specification.specs.size() != 1)
@@ -147,8 +167,6 @@ llvm::Error checkInput(const Specification &specification,
                 "belongs to one: give its shape by options instead of --config",
                 specification.specs.size()));
   const AttentionSpec &spec = specification.specs.front();
-  if (spec.qType != DType::F32 || spec.kvType != DType::F32)
-    return createStringError("--dtype: expected f32 with --input");
   if (spec.sinks || spec.prefixLm)
     return createStringError(
         "--input: " + Twine(spec.sinks ? "sinks" : "prefix lengths") +
@@ -181,6 +199,16 @@ std::string percent(double part, double whole) {
 double modelSeconds(const KindReport &kind, const Phase &phase) {
   return phase.planSeconds + phase.runSeconds * double(kind.modelLayers) /
                                  double(kind.result.layers);
+}
+
+/// Times on the emulator say nothing of a GPU's.
+void printEmulatedPhases(raw_ostream &os, const Report &report) {
+  Table table({"kernel", "phase", ">steps", ">tokens", ">s"});
+  for (const KindReport &kind : report.kinds)
+    for (const Phase &phase : kind.result.phases)
+      table.row({kind.spec.name, phase.name, std::to_string(phase.steps),
+                 std::to_string(phase.tokens), numberText(phase.runSeconds)});
+  table.print(os);
 }
 
 void printPhases(raw_ostream &os, const Report &report) {
@@ -223,8 +251,9 @@ void printText(const Specification &specification, const Report &report) {
   if (specification.model)
     os << specification.model->modelType << ", " << specification.model->layers
        << " layers; ";
-  os << "machine " << specification.compile.machine.name << ", "
-     << report.threads << (report.threads == 1 ? " thread" : " threads")
+  os << (emulates() ? "emulated " : "machine ")
+     << specification.compile.machine.name << ", " << report.threads
+     << (report.threads == 1 ? " thread" : " threads")
      << "; kernels generated in " << numberText(report.compileMs) << " ms\n";
   for (const KindReport &kind : report.kinds) {
     const RunResult &result = kind.result;
@@ -244,16 +273,18 @@ void printText(const Specification &specification, const Report &report) {
     printTimings(os, report.timings);
   }
   os << '\n';
-  printPhases(os, report);
+  emulates() ? printEmulatedPhases(os, report) : printPhases(os, report);
   int64_t layers = 0, simulated = 0;
   for (const KindReport &kind : report.kinds) {
     layers += kind.modelLayers;
     simulated += kind.result.layers;
   }
-  os << "\nlimits measured in this run: " << numberText(report.limits.gflops)
-     << " GFLOP/s (f32 FMA), " << numberText(report.limits.gbs)
-     << " GB/s (memory read; a pool in cache exceeds it)\n";
-  if (layers != 1)
+  os << '\n';
+  if (!emulates())
+    os << "limits measured in this run: " << numberText(report.limits.gflops)
+       << " GFLOP/s (f32 FMA), " << numberText(report.limits.gbs)
+       << " GB/s (memory read; a pool in cache exceeds it)\n";
+  if (layers != 1 && !emulates())
     os << "tokens/s: attention of all the layers of its kind (" << layers
        << " in all, " << simulated << " simulated), nothing else\n";
   if (const KindReport *kind = worstKind(report)) {
@@ -322,15 +353,16 @@ void printJson(const Specification &specification, const Report &report) {
     }
     kinds.push_back(std::move(object));
   }
-  json::Object root{
-      {"machine", specification.compile.machine.name},
-      {"threads", report.threads},
-      {"compile_ms", report.compileMs},
-      {"kernels", toJson(report.kernels)},
-      {"timings", toJson(report.timings)},
-      {"limits", json::Object{{"fma_gflops", report.limits.gflops},
-                              {"read_gb_per_second", report.limits.gbs}}},
-      {"runs", std::move(kinds)}};
+  json::Object root{{"machine", specification.compile.machine.name},
+                    {"threads", report.threads},
+                    {"compile_ms", report.compileMs},
+                    {"kernels", toJson(report.kernels)},
+                    {"timings", toJson(report.timings)},
+                    {"device", deviceOpt.getValue()},
+                    {"runs", std::move(kinds)}};
+  if (!emulates())
+    root["limits"] = json::Object{{"fma_gflops", report.limits.gflops},
+                                  {"read_gb_per_second", report.limits.gbs}};
   if (specification.model)
     root["model_type"] = specification.model->modelType;
   outs() << formatv("{0:2}\n", json::Value(std::move(root)));
@@ -339,6 +371,8 @@ void printJson(const Specification &specification, const Report &report) {
 } // namespace
 
 llvm::Error run() {
+  if (emulates())
+    reduceDefaults();
   if (llvm::Error error = checkOptions())
     return error;
   std::optional<TensorCase> input;
@@ -352,13 +386,9 @@ llvm::Error run() {
       readSpecification(input ? input->shape : KnownShape());
   if (!specification)
     return specification.takeError();
-  if (uint64_t missing =
-          specification->compile.machine.cpuFeatures & ~hostCpuFeatures();
-      missing || specification->compile.machine.kind != TargetKind::Cpu)
-    return createStringError(
-        "--target " + specification->compile.machine.name +
-        ": this machine cannot run its code" +
-        (missing ? " (no " + cpuFeatureNames(missing) + ")" : ""));
+  if (llvm::Error error =
+          checkDevice(deviceOpt, specification->compile.machine))
+    return error;
   if (input)
     if (llvm::Error error = checkInput(*specification, *input))
       return error;
@@ -379,6 +409,7 @@ llvm::Error run() {
     return error;
   Report report;
   auto start = std::chrono::steady_clock::now();
+  specification->compile.emulate = emulates();
   std::unique_ptr<JitLibrary> code;
   auto attempt = [&](const Specification &s) {
     Expected<std::unique_ptr<JitLibrary>> made =
@@ -396,6 +427,9 @@ llvm::Error run() {
   report.timings = code->timings();
   KernelLibrary library = KernelLibrary::wrap(code->info());
   report.threads = int(threadsOpt) ? int(threadsOpt) : ThreadPool(0).threads();
+  std::unique_ptr<Device> device;
+  if (emulates())
+    device = emulatorDevice(report.threads, seedOpt);
 
   for (size_t i = 0; i < specification->specs.size(); ++i) {
     KindReport kind;
@@ -410,7 +444,7 @@ llvm::Error run() {
     if (input) {
       TensorResult result =
           runTensors(kind.spec, kernels, *input, report.threads, seedOpt,
-                     verifyOpt, mods.get());
+                     verifyOpt, mods.get(), device.get());
       if (!outputOpt.empty())
         if (llvm::Error error = writeTensors(outputOpt, result, kind.spec))
           return error;
@@ -427,11 +461,13 @@ llvm::Error run() {
       options.threads = report.threads;
       options.verify = verifyOpt;
       options.mods = mods.get();
+      options.device = device.get();
       kind.result = runSynthetic(kind.spec, kernels, options);
     }
     report.kinds.push_back(std::move(kind));
   }
-  report.limits = measureLimits(report.threads);
+  if (!emulates())
+    report.limits = measureLimits(report.threads);
 
   if (jsonOpt)
     printJson(*specification, report);

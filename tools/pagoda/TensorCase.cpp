@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 using namespace llvm;
 
@@ -43,6 +44,15 @@ readStarts(const SafetensorsFile &file, const char *name, int64_t total) {
     return fail(formatv("ends with {0}, expected the {1} rows there are",
                         starts->back(), total));
   return starts;
+}
+
+/// `values` as elements of `dtype`, rounded to nearest even.
+std::vector<uint8_t> rounded(const std::vector<float> &values, int32_t dtype) {
+  std::vector<double> wide(values.begin(), values.end());
+  std::vector<uint8_t> result(values.size() * reference::elementBytes(dtype));
+  reference::storeRow(result.data(), dtype, 0, int64_t(wide.size()),
+                      wide.data());
+  return result;
 }
 
 } // namespace
@@ -106,13 +116,14 @@ Expected<TensorCase> TensorCase::read(StringRef path) {
 
 TensorResult runTensors(const AttentionSpec &spec, const KernelSet &kernels,
                         const TensorCase &input, int threads, uint64_t seed,
-                        bool verify, const ModInputs *mods) {
+                        bool verify, const ModInputs *mods, Device *device) {
   int64_t count = int64_t(input.qStarts.size()) - 1;
   int64_t rows = input.qStarts.back();
   EngineOptions options;
   options.maxSequences = std::max<int32_t>(int32_t(count), 1);
   options.threads = threads;
   options.seed = seed;
+  options.device = device;
   int64_t blocks = 1; // one that nobody takes
   for (int64_t s = 0; s < count; ++s) {
     int64_t length = input.kvStarts[s + 1] - input.kvStarts[s];
@@ -131,8 +142,17 @@ TensorResult runTensors(const AttentionSpec &spec, const KernelSet &kernels,
   std::vector<int32_t> qLens;
   std::vector<ContiguousSequence> flat;
   pagoda_kv_view k = engine.pool().k(), v = engine.pool().v();
-  auto *kBase = static_cast<float *>(k.base);
-  auto *vBase = static_cast<float *>(v.base);
+  int32_t qType = int32_t(spec.qType), kvType = int32_t(spec.kvType);
+  std::vector<uint8_t> q = rounded(input.q, qType),
+                       flatK = rounded(input.k, kvType),
+                       flatV = rounded(input.v, kvType);
+  size_t element = reference::elementBytes(kvType);
+  auto copyRow = [&](const std::vector<uint8_t> &from, int64_t row, int64_t dim,
+                     const pagoda_kv_view &to, int64_t offset) {
+    std::memcpy(static_cast<uint8_t *>(to.base) + offset * int64_t(element),
+                from.data() + row * dim * int64_t(element),
+                size_t(dim) * element);
+  };
   for (int64_t s = 0; s < count; ++s) {
     int64_t length = input.kvStarts[s + 1] - input.kvStarts[s];
     int64_t queries = input.qStarts[s + 1] - input.qStarts[s];
@@ -143,24 +163,24 @@ TensorResult runTensors(const AttentionSpec &spec, const KernelSet &kernels,
     for (int64_t t = 0; t < length; ++t)
       for (int64_t h = 0; h < spec.kvHeads; ++h) {
         int64_t from = (input.kvStarts[s] + t) * spec.kvHeads + h;
-        std::copy_n(input.k.data() + from * spec.headDim, spec.headDim,
-                    kBase + engine.keyOffset(ids.back(), int32_t(t)) +
-                        h * k.head_stride);
-        std::copy_n(input.v.data() + from * spec.vHeadDim, spec.vHeadDim,
-                    vBase + engine.valueOffset(ids.back(), int32_t(t)) +
-                        h * v.head_stride);
+        copyRow(flatK, from, spec.headDim, k,
+                engine.keyOffset(ids.back(), int32_t(t)) + h * k.head_stride);
+        copyRow(flatV, from, spec.vHeadDim, v,
+                engine.valueOffset(ids.back(), int32_t(t)) + h * v.head_stride);
       }
     flat.push_back({input.qStarts[s], queries, input.kvStarts[s], length});
     phase.add(spec, queries, length, 1);
   }
 
-  result.o.assign(rows * spec.qHeads * spec.vHeadDim, NAN);
+  int64_t outputs = rows * spec.qHeads * spec.vHeadDim;
+  std::vector<uint8_t> o(size_t(outputs) * reference::elementBytes(qType));
+  reference::fillNaN(o.data(), qType, outputs);
   result.lse.assign(rows * spec.qHeads, NAN);
   pagoda_attention_args args{};
-  args.q = input.q.data();
+  args.q = q.data();
   args.q_head_stride = spec.headDim;
   args.q_token_stride = spec.qHeads * spec.headDim;
-  args.o = result.o.data();
+  args.o = o.data();
   args.o_head_stride = spec.vHeadDim;
   args.o_token_stride = spec.qHeads * spec.vHeadDim;
   args.lse = result.lse.data();
@@ -170,13 +190,16 @@ TensorResult runTensors(const AttentionSpec &spec, const KernelSet &kernels,
     mods->attach(args);
   phase.planSeconds = engine.plan(ids, qLens);
   phase.runSeconds = engine.run(0, args);
+  std::vector<double> values(outputs);
+  reference::loadRow(o.data(), qType, 0, outputs, values.data());
+  result.o.assign(values.begin(), values.end());
   result.phases.push_back(phase);
   result.blocks = options.blocks;
   result.peakBlocks = blocks - 1;
   result.poolBytes = double(engine.pool().bytes());
   result.verified = verify;
   if (verify)
-    result.merge(verifyStep(spec, args, input.k.data(), input.v.data(), flat,
+    result.merge(verifyStep(spec, args, flatK.data(), flatV.data(), flat,
                             engine.threads(), mods),
                  "the step");
   return result;

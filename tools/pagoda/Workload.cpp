@@ -122,6 +122,7 @@ EngineOptions Synthetic::engineOptions(const AttentionSpec &spec,
   result.layers = int32_t(options.layers);
   result.threads = options.threads;
   result.seed = options.seed;
+  result.device = options.device;
   return result;
 }
 

@@ -70,6 +70,7 @@ struct SyntheticOptions {
   int threads = 1;
   bool verify = false;
   const ModInputs *mods = nullptr; ///< null: none
+  Device *device = nullptr;        ///< null: the CPU
 };
 
 /// Computes the prefix once, forks it for each sequence, prefills the rest of
@@ -95,10 +96,12 @@ struct TensorResult : RunResult {
   std::vector<float> lse; ///< [total_q, q_heads]
 };
 
-/// One step over all sequences of `input`, paged into shuffled blocks.
+/// One step over all sequences of `input`, rounded to the types of `spec` and
+/// paged into shuffled blocks.
 TensorResult runTensors(const AttentionSpec &spec, const KernelSet &kernels,
                         const TensorCase &input, int threads, uint64_t seed,
-                        bool verify, const ModInputs *mods = nullptr);
+                        bool verify, const ModInputs *mods = nullptr,
+                        Device *device = nullptr);
 
 /// Writes o and lse.
 llvm::Error writeTensors(llvm::StringRef path, const TensorResult &result,

@@ -23,20 +23,29 @@ void pagoda::assignNvidiaLayouts(KernelOp kernel) {
     return FragmentLayoutAttr::get(kernel.getContext(), form,
                                    kernel.getSchedule().getWarps());
   };
-  auto annotate = [&](Value value) {
-    auto tile = dyn_cast<TileType>(value.getType());
-    if (!tile)
-      return;
-    StringRef form = value.getDefiningOp<LoadQOp>() ? "a"
-                     : tile.getCols() == 1          ? "row"
-                                                    : "acc";
-    value.setType(tile.withLayout(layout(form)));
+  // o has a form of its own: it is one column wide where v_head_dim is 1.
+  auto formOf = [](OpResult value) -> StringRef {
+    Operation *op = value.getOwner();
+    if (isa<LoadQOp>(op))
+      return "a";
+    if (isa<PvOp, RescaleOp>(op))
+      return "acc";
+    if (auto init = dyn_cast<StateInitOp>(op))
+      return value == init.getO() ? "acc" : "row";
+    return cast<TileType>(value.getType()).getCols() == 1 ? "row" : "acc";
   };
-  kernel.walk([&](Operation *op) {
-    llvm::for_each(op->getResults(), annotate);
-    for (Region &region : op->getRegions())
-      for (Block &block : region)
-        llvm::for_each(block.getArguments(), annotate);
+  kernel.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (auto loop = dyn_cast<KvLoopOp>(op)) {
+      for (auto [init, carried, result] : llvm::zip_equal(
+               loop.getInits(), loop.getCarried(), loop.getResults())) {
+        carried.setType(init.getType());
+        result.setType(init.getType());
+      }
+      return;
+    }
+    for (OpResult result : op->getResults())
+      if (auto tile = dyn_cast<TileType>(result.getType()))
+        result.setType(tile.withLayout(layout(formOf(result))));
   });
 }
 

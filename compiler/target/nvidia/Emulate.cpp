@@ -42,7 +42,7 @@ private:
   LogicalResult replace(LLVM::CallIntrinsicOp op);
   LogicalResult replace(LLVM::AddressOfOp op);
   LogicalResult replace(arith::TruncFOp op);
-  void announce(Operation *op, Value address, Type type, bool write);
+  LogicalResult announce(Operation *op, Value address, Type type, bool write);
 
   /// Calls pagoda_emu_`name`; the result is null for void.
   Value call(StringRef name, Type result, ValueRange arguments);
@@ -197,12 +197,20 @@ LogicalResult Emulation::replace(arith::TruncFOp op) {
   return success();
 }
 
-void Emulation::announce(Operation *op, Value address, Type type, bool write) {
+LogicalResult Emulation::announce(Operation *op, Value address, Type type,
+                                  bool write) {
   auto space = cast<LLVM::LLVMPointerType>(address.getType()).getAddressSpace();
-  if (space != GpuBuilder::globalSpace)
-    return;
   int64_t bytes = DataLayout::closest(op).getTypeSize(type);
-  call("global", none, {flat(address), b.i32(bytes), b.i32(write), number()});
+  if (space == GpuBuilder::globalSpace) {
+    call("global", none, {flat(address), b.i32(bytes), b.i32(write), number()});
+  } else if (space == GpuBuilder::sharedSpace) {
+    if (bytes != 16)
+      return op->emitError("only accesses of 16 bytes to shared memory are "
+                           "emulated, got ")
+             << bytes;
+    call("shared_access", none, {flat(address), b.i32(write), number()});
+  }
+  return success();
 }
 
 LogicalResult Emulation::replace(Operation *op) {
@@ -224,13 +232,11 @@ LogicalResult Emulation::replace(Operation *op) {
             LLVM::CallIntrinsicOp, LLVM::AddressOfOp, arith::TruncFOp>(
           [&](auto known) { return replace(known); })
       .Case([&](LLVM::LoadOp load) {
-        announce(op, load.getAddr(), load.getType(), /*write=*/false);
-        return success();
+        return announce(op, load.getAddr(), load.getType(), /*write=*/false);
       })
       .Case([&](LLVM::StoreOp store) {
-        announce(op, store.getAddr(), store.getValue().getType(),
-                 /*write=*/true);
-        return success();
+        return announce(op, store.getAddr(), store.getValue().getType(),
+                        /*write=*/true);
       })
       .Default([](Operation *other) -> LogicalResult {
         if (isa<NVVM::NVVMDialect>(other->getDialect()))

@@ -28,12 +28,18 @@ namespace pagoda {
 /// - `acc`: f32, four per 8 columns. Register 4 n + i holds column
 ///          8 n + 2 (l % 4) + i % 2 of half i / 2.
 /// - `row`: f32, one per half, the same in the four lanes that share the row.
+///
+/// Columns come in groups of 16; those past the tile's last are zero.
 struct Fragment {
   llvm::SmallVector<mlir::Value> registers;
 
   static constexpr int64_t rowsPerWarp = 16;
   static constexpr int64_t halves = 2;
 
+  /// Columns with those that fill up the last group.
+  static int64_t paddedColumns(int64_t columns) {
+    return (columns + 15) / 16 * 16;
+  }
   /// How many registers a tile of this type takes.
   static int64_t registersOf(TileType type);
   /// "a", "acc", "row"; empty without a layout.
@@ -59,7 +65,8 @@ inline int64_t Fragment::registersOf(TileType type) {
   llvm::StringRef form = formOf(type);
   if (form == "row")
     return halves;
-  return form == "a" ? type.getCols() / 4 : type.getCols() / 2;
+  int64_t columns = paddedColumns(type.getCols());
+  return form == "a" ? columns / 4 : columns / 2;
 }
 
 } // namespace pagoda

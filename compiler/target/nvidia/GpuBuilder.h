@@ -170,13 +170,15 @@ public:
 
   /// Two f32 rounded to `element` (f16 or bf16), as i32.
   Value packPair(Type element, Value low, Value high) {
-    return mlir::LLVM::BitcastOp::create(*this, i32Type(),
-                                         roundPair(element, low, high));
+    return mlir::LLVM::BitcastOp::create(
+        *this, i32Type(), convertPair(element, pairOf(low, high)));
   }
-  /// The same as a vector of two.
-  Value roundPair(Type element, Value low, Value high) {
+  /// A vector of two f32 in elements of `element`.
+  Value convertPair(Type element, Value pair) {
+    if (element.isF32())
+      return pair;
     return mlir::arith::TruncFOp::create(
-        *this, mlir::VectorType::get({2}, element), pairOf(low, high));
+        *this, mlir::VectorType::get({2}, element), pair);
   }
   Value pairOf(Value low, Value high) {
     Value pair = mlir::LLVM::PoisonOp::create(

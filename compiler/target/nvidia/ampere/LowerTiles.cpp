@@ -15,17 +15,15 @@
 
 #include "compiler/target/nvidia/ampere/LowerTiles.h"
 #include "compiler/Passes.h"
+#include "compiler/target/nvidia/DeviceModule.h"
 #include "compiler/target/nvidia/ampere/Lowering.h"
 
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace pagoda;
 
 using Predicate = arith::CmpIPredicate;
-
-static constexpr StringLiteral sharedSymbol = "pagoda_shared";
 
 AmpereLowering::AmpereLowering(KernelOp kernel, GpuBuilder &b)
     : b(b), kernel(kernel), schedule(kernel.getSchedule()),
@@ -35,36 +33,11 @@ AmpereLowering::AmpereLowering(KernelOp kernel, GpuBuilder &b)
 // The function
 //===----------------------------------------------------------------------===//
 
-LLVM::LLVMFuncOp AmpereLowering::createFunction() {
-  MLIRContext *context = b.getContext();
-  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context),
-                                          {b.pointerType()});
-  auto function = LLVM::LLVMFuncOp::create(b, kernel.getSymName(), type);
-  function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(),
-                    b.getUnitAttr());
-  function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
-                    b.getDenseI32ArrayAttr({int32_t(threads())}));
-  // Without this ptxas spills a few registers where that lets one more block
-  // onto a multiprocessor.
-  function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
-                    b.getI32IntegerAttr(1));
-  // The struct itself is the parameter: a launch copies it, a captured graph
-  // keeps it.
-  auto bytes =
-      LLVM::LLVMArrayType::get(b.getI8Type(), sizeof(pagoda_attention_args));
-  function.setArgAttr(0, LLVM::LLVMDialect::getByValAttrName(),
-                      TypeAttr::get(bytes));
-  function.setArgAttr(0, LLVM::LLVMDialect::getAlignAttrName(),
-                      b.getI64IntegerAttr(alignof(pagoda_attention_args)));
-  function.setArgAttr(0, NVVM::NVVMDialect::getGridConstantAttrName(),
-                      b.getUnitAttr());
-  return function;
-}
-
 LogicalResult AmpereLowering::run() {
   if (failed(checkSupported()))
     return failure();
-  LLVM::LLVMFuncOp function = createFunction();
+  LLVM::LLVMFuncOp function = createGpuKernel(b, kernel.getSymName(), threads(),
+                                              sizeof(pagoda_attention_args));
   Block *entry = function.addEntryBlock(b);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(entry);
@@ -301,24 +274,6 @@ void AmpereLowering::lower(KvLoopOp op) {
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// The gpu.module that takes the kernels, with the shared memory that each
-/// launch sizes for its kernel.
-static gpu::GPUModuleOp createGpuModule(ModuleOp module, TargetAttr target) {
-  OpBuilder builder(module.getBodyRegion());
-  // A chip in the attribute makes the verifier check what its ops need.
-  Attribute chip =
-      NVVM::NVVMTargetAttr::get(module.getContext(), /*optLevel=*/3,
-                                "nvptx64-nvidia-cuda", target.getName());
-  auto result = gpu::GPUModuleOp::create(builder, module.getLoc(),
-                                         "pagoda_kernels", {chip});
-  builder.setInsertionPointToStart(result.getBody());
-  auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), 0);
-  LLVM::GlobalOp::create(builder, module.getLoc(), type, /*isConstant=*/false,
-                         LLVM::Linkage::External, sharedSymbol, Attribute(),
-                         /*alignment=*/128, GpuBuilder::sharedSpace);
-  return result;
-}
-
 LogicalResult pagoda::lowerNvidiaTiles(ModuleOp module) {
   SmallVector<KernelOp> kernels(module.getOps<KernelOp>());
   if (kernels.empty())
@@ -326,7 +281,7 @@ LogicalResult pagoda::lowerNvidiaTiles(ModuleOp module) {
   if (!kernels.front().getTarget())
     return kernels.front().emitOpError("has no nvidia target");
   gpu::GPUModuleOp device =
-      createGpuModule(module, *kernels.front().getTarget());
+      deviceModule(module, kernels.front().getTarget()->getName());
   for (KernelOp kernel : kernels) {
     GpuBuilder b(kernel.getLoc(), device.getContext());
     b.setInsertionPointToEnd(device.getBody());

@@ -69,7 +69,6 @@ private:
   // LowerTiles.cpp
   //===--------------------------------------------------------------------===//
 
-  mlir::LLVM::LLVMFuncOp createFunction();
   void lowerOps(mlir::Block &block);
   void lower(ForItemsOp op);
   void lower(CoordsOp op);
@@ -119,17 +118,29 @@ private:
   /// one.
   void acquireTile(Value j);
   void copyTile(Value j);
-  /// Spreads the chunks of a tile over the threads: `address(row)` is where the
-  /// row begins in global memory and whether it is there.
-  void copyRows(SharedTile tile, int64_t rows,
-                llvm::function_ref<std::pair<Value, Value>(Value row)> address);
-  std::pair<Value, Value> cacheRow(llvm::StringRef part, Value position);
+  /// A row in global memory: where it begins, and whether it is there. One that
+  /// is not names another that may be read.
+  struct GlobalRow {
+    Value begin, exists;
+  };
+  /// Spreads the chunks of a tile of `rows` rows of `dim` elements over the
+  /// threads. Columns past `dim` and rows that are not there become zeros.
+  void copyRows(SharedTile tile, int64_t rows, int64_t dim,
+                llvm::function_ref<GlobalRow(Value row)> source);
+  void copyChunk(Value target, const GlobalRow &row, Value chunk, int64_t dim);
+  Value gatherChunk(const GlobalRow &row, Value chunk, int64_t dim);
+  GlobalRow cacheRow(llvm::StringRef part, Value position);
   SharedTile qTile();
   SharedTile kvTile(KvPart part, Value slot);
   Value slotOf(Value j);
 
   int64_t elementBytes() const { return 2; }
-  int64_t chunksOf(int64_t dim) const { return dim * elementBytes() / 16; }
+  /// Head dims as shared memory and registers hold them.
+  int64_t kColumns() const { return Fragment::paddedColumns(cache.getKDim()); }
+  int64_t vColumns() const { return Fragment::paddedColumns(cache.getVDim()); }
+  int64_t chunksOf(int64_t columns) const {
+    return columns * elementBytes() / 16;
+  }
   int64_t bytesOf(KvPart part) const;
   int64_t slotBytes() const;
   int64_t qBytes() const;
@@ -175,6 +186,10 @@ private:
   void lower(ForMergesOp op);
   void lower(MergePartialsOp op);
   void storeItem(StoreOp op);
+  /// Writes this lane's columns of a row whose first is at `row`, in elements
+  /// of `type`: `value(register)` is one of them.
+  void storeColumns(Value row, Type type, int64_t half,
+                    llvm::function_ref<Value(int64_t)> value);
   void storeMerge(StoreOp op);
   Value inverseOf(Value l);
   Value logSumExp(Value m, Value l, Value factor);

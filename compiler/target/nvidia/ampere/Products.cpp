@@ -56,7 +56,7 @@ void AmpereLowering::lower(QkOp op) {
   LaneRows lanes = chunksThenRows();
   int64_t columns = schedule.getKvTile();
   Values sums(columns / 2, b.f32(0));
-  for (int64_t step = 0; step < cache.getKDim() / 16; ++step) {
+  for (int64_t step = 0; step < kColumns() / 16; ++step) {
     Values q = keepsQInRegisters()
                    ? Values(ArrayRef(qRegisters).slice(4 * step, 4))
                    : loadQOperand(step);
@@ -85,7 +85,7 @@ void AmpereLowering::lower(PvOp op) {
       int64_t first = key / 2 + 2 * pair;
       operand.push_back(b.packPair(element(), p[first], p[first + 1]));
     }
-    for (int64_t column = 0; column < cache.getVDim(); column += 16) {
+    for (int64_t column = 0; column < vColumns(); column += 16) {
       Values v = loadOperand(values, lanes, key, column / 8, true);
       for (int64_t octet = 0; octet < 2; ++octet) {
         MutableArrayRef<Value> sum =

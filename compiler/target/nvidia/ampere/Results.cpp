@@ -63,43 +63,60 @@ void AmpereLowering::lower(StoreOp op) {
     storeItem(op);
 }
 
+void AmpereLowering::storeColumns(Value row, Type type, int64_t half,
+                                  llvm::function_ref<Value(int64_t)> value) {
+  int64_t columns = cache.getVDim(), bytes = type.getIntOrFloatBitWidth() / 8;
+  Value lanePart = b.mul(b.rem(lane, 4), 2);
+  Value target = b.at(row, b.mul(b.widen(lanePart), bytes));
+  auto ifInside = [&](int64_t column, int64_t last,
+                      llvm::function_ref<void()> store) {
+    if (last <= columns)
+      store();
+    else
+      b.ifThen(
+          b.compare(Predicate::slt, b.add(lanePart, column), b.i32(columns)),
+          store);
+  };
+  for (int64_t column = 0; column < columns; column += 8) {
+    int64_t at = column / 2 + 2 * half;
+    // Pairs begin at their own size where every row does.
+    if (columns % 2 == 0)
+      ifInside(column, column + 8, [&] {
+        Value pair = b.pairOf(value(at), value(at + 1));
+        b.store(b.convertPair(type, pair), b.at(target, column * bytes),
+                unsigned(2 * bytes));
+      });
+    else
+      for (int64_t i = 0; i < 2; ++i)
+        ifInside(column + i, column + 8, [&] {
+          Value single = value(at + i);
+          if (!type.isF32())
+            single = arith::TruncFOp::create(b, type, single);
+          b.store(single, b.at(target, (column + i) * bytes), unsigned(bytes));
+        });
+  }
+}
+
 void AmpereLowering::storeItem(StoreOp op) {
   Values m = fragment(op.getM()).registers, l = fragment(op.getL()).registers;
   Values o = fragment(op.getO()).registers;
-  Value lanePart = b.mul(b.rem(lane, 4), 2);
-  Value leads = b.compare(Predicate::eq, lanePart, b.i32(0));
+  Value leads = b.compare(Predicate::eq, b.rem(lane, 4), b.i32(0));
   Value factor = scalar(op.getFactor());
-  int64_t columns = cache.getVDim();
 
-  /// Calls `body(column, register)` for each pair of columns of a half.
-  auto forEachPair = [&](int64_t half,
-                         llvm::function_ref<void(int64_t, int64_t)> body) {
-    for (int64_t column = 0; column < columns; column += 8)
-      body(column, column / 2 + 2 * half);
-  };
   auto writeFinal = [&](int64_t half, Value head) {
     Value row = b.loadConstant(
         b.i32Type(), b.element(arg("row_map"), planEntry(tokenOf(half))));
     Value inverse = inverseOf(l[half]);
-    Value target =
-        b.at(outputRow(row, head), b.mul(b.widen(lanePart), elementBytes()));
-    forEachPair(half, [&](int64_t column, int64_t at) {
-      Value pair = b.roundPair(element(), b.mulf(o[at], inverse),
-                               b.mulf(o[at + 1], inverse));
-      b.store(pair, b.at(target, column * elementBytes()), /*alignment=*/4);
-    });
+    storeColumns(outputRow(row, head), element(), half,
+                 [&](int64_t at) { return b.mulf(o[at], inverse); });
     b.ifThen(b.both(leads, b.isNotNull(arg("lse"))),
              [&] { storeLse(row, head, logSumExp(m[half], l[half], factor)); });
   };
   auto writePartial = [&](int64_t half, Value head) {
     Value slot = b.add(b.widen(item.partialSlot), b.widen(tokenOf(half)));
     Value row = b.add(b.mul(slot, int64_t(kernel.getQHeads())), b.widen(head));
-    Value target = b.at(b.at(arg("partial_o"), b.mul(row, columns * 4)),
-                        b.mul(b.widen(lanePart), 4));
-    forEachPair(half, [&](int64_t column, int64_t at) {
-      b.store(b.pairOf(o[at], o[at + 1]), b.at(target, column * 4),
-              /*alignment=*/8);
-    });
+    storeColumns(b.at(arg("partial_o"), b.mul(row, cache.getVDim() * 4)),
+                 b.getF32Type(), half, [&](int64_t at) { return o[at]; });
     b.ifThen(leads, [&] {
       b.store(b.pairOf(m[half], l[half]),
               b.at(arg("partial_ml"), b.mul(row, 8)), /*alignment=*/8);

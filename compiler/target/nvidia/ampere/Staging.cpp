@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Shared memory holds Q and `stages` slots of one K and one V tile. All threads
-// copy, 16 bytes at a time and asynchronously, each row through the block
-// table: blocks may be smaller or larger than a tile. Rows that do not exist
-// are filled with zeros and never read, so that what lies in the unused part of
-// a block (NaN, say) meets no product.
+// copy, 16 bytes at a time and, where rows are aligned, asynchronously, each
+// row through the block table: blocks may be smaller or larger than a tile.
+// Rows that do not exist are filled with zeros and never read, so that what
+// lies in the unused part of a block (NaN, say) meets no product.
 //
 // With s stages the copy of tile t + s - 1 starts once tile t has been
 // acquired, into the slot that tile t - 1 has left. The order of copy groups of
@@ -51,8 +51,8 @@ Value SharedTile::chunkAt(GpuBuilder &b, Value row, Value chunk) const {
 }
 
 int64_t AmpereLowering::bytesOf(KvPart part) const {
-  int64_t dim = part == KvPart::key ? cache.getKDim() : cache.getVDim();
-  return schedule.getKvTile() * dim * elementBytes();
+  int64_t columns = part == KvPart::key ? kColumns() : vColumns();
+  return schedule.getKvTile() * columns * elementBytes();
 }
 
 int64_t AmpereLowering::slotBytes() const {
@@ -60,55 +60,76 @@ int64_t AmpereLowering::slotBytes() const {
 }
 
 int64_t AmpereLowering::qBytes() const {
-  return schedule.getQTile() * cache.getKDim() * elementBytes();
+  return schedule.getQTile() * kColumns() * elementBytes();
 }
 
 int64_t AmpereLowering::sharedBytes() const {
   return qBytes() + schedule.getStages() * slotBytes();
 }
 
-SharedTile AmpereLowering::qTile() {
-  return {shared, chunksOf(cache.getKDim())};
-}
+SharedTile AmpereLowering::qTile() { return {shared, chunksOf(kColumns())}; }
 
 SharedTile AmpereLowering::kvTile(KvPart part, Value slot) {
   bool key = part == KvPart::key;
   Value base = b.at(shared, b.mul(slot, slotBytes()));
   base = b.at(base, qBytes() + (key ? 0 : bytesOf(KvPart::key)));
-  return {base, chunksOf(key ? cache.getKDim() : cache.getVDim())};
+  return {base, chunksOf(key ? kColumns() : vColumns())};
 }
 
 //===----------------------------------------------------------------------===//
 // Copies
 //===----------------------------------------------------------------------===//
 
-void AmpereLowering::copyRows(
-    SharedTile tile, int64_t rows,
-    llvm::function_ref<std::pair<Value, Value>(Value row)> address) {
-  int64_t total = rows * tile.chunks;
-  // Where the threads make up whole rows, the chunk of a thread is the same in
-  // every round.
-  bool wholeRows = threads() % tile.chunks == 0;
-  for (int64_t first = 0; first < total; first += threads()) {
-    Value row, chunk;
-    if (wholeRows) {
-      row = b.add(b.div(thread, tile.chunks), first / tile.chunks);
-      chunk = b.rem(thread, tile.chunks);
-    } else {
-      Value index = b.add(thread, first);
-      row = b.div(index, tile.chunks);
-      chunk = b.rem(index, tile.chunks);
-    }
+/// Elements 8 chunk to 8 chunk + 7 of a row that may begin anywhere.
+Value AmpereLowering::gatherChunk(const GlobalRow &row, Value chunk,
+                                  int64_t dim) {
+  Type bits = b.getI16Type();
+  Value zero = arith::ConstantOp::create(b, b.getI16IntegerAttr(0));
+  Value result = LLVM::PoisonOp::create(b, VectorType::get({8}, bits));
+  for (int64_t i = 0; i < 8; ++i) {
+    Value column = b.add(b.mul(chunk, 8), i);
+    // Columns past the last one repeat it, so that nothing beyond it is read.
+    Value inside = b.min(column, b.i32(dim - 1));
+    Value value = b.loadConstant(
+        bits, b.at(row.begin, b.mul(b.widen(inside), elementBytes())));
+    Value counts =
+        b.both(row.exists, b.compare(Predicate::slt, column, b.i32(dim)));
+    result = LLVM::InsertElementOp::create(
+        b, result, b.select(counts, value, zero), b.i32(i));
+  }
+  return result;
+}
+
+/// Asynchronously where rows begin at multiples of 16 bytes, which they can if
+/// they are that long; else through registers.
+void AmpereLowering::copyChunk(Value target, const GlobalRow &row, Value chunk,
+                               int64_t dim) {
+  if (dim % 8 != 0)
+    return b.store(gatherChunk(row, chunk, dim), target, /*alignment=*/16);
+  Value exists = row.exists;
+  if (dim % 16 != 0)
+    exists = b.both(exists, b.compare(Predicate::slt, chunk, b.i32(dim / 8)));
+  b.copy16(target, b.at(row.begin, b.mul(b.widen(chunk), 16)),
+           b.select(exists, b.i32(16), b.i32(0)));
+}
+
+void AmpereLowering::copyRows(SharedTile tile, int64_t rows, int64_t dim,
+                              llvm::function_ref<GlobalRow(Value row)> source) {
+  // Whole rows at a time, so that a thread has the same chunk in every round: a
+  // few threads may be left over.
+  int64_t atOnce = threads() / tile.chunks;
+  Value firstRow = b.div(thread, tile.chunks);
+  Value chunk = b.rem(thread, tile.chunks);
+  for (int64_t first = 0; first < rows; first += atOnce) {
+    int64_t used = std::min(atOnce, rows - first) * tile.chunks;
     auto copy = [&] {
-      auto [source, exists] = address(row);
-      b.copy16(tile.chunkAt(b, row, chunk),
-               b.at(source, b.mul(b.widen(chunk), 16)),
-               b.select(exists, b.i32(16), b.i32(0)));
+      Value row = b.add(firstRow, first);
+      copyChunk(tile.chunkAt(b, row, chunk), source(row), chunk, dim);
     };
-    if (first + threads() <= total)
+    if (used == threads())
       copy();
     else
-      b.ifThen(b.compare(Predicate::ult, thread, b.i32(total - first)), copy);
+      b.ifThen(b.compare(Predicate::ult, thread, b.i32(used)), copy);
   }
 }
 
@@ -118,23 +139,23 @@ void AmpereLowering::lower(LoadQOp op) {
   Value tokenStride = b.mul(arg("q_token_stride"), elementBytes());
   Value headStride = b.mul(arg("q_head_stride"), elementBytes());
   Value firstHead = b.mul(item.headBegin, group);
-  copyRows(qTile(), schedule.getQTile(), [&](Value row) {
+  copyRows(qTile(), schedule.getQTile(), cache.getKDim(), [&](Value row) {
     Value token = b.div(row, group);
     Value head = b.add(firstHead, b.rem(row, group));
     Value index =
         b.loadConstant(b.i32Type(), b.element(rowMap, planEntry(token)));
     Value offset = b.add(b.mul(b.widen(index), tokenStride),
                          b.mul(b.widen(head), headStride));
-    return std::pair(b.at(base, offset),
-                     b.compare(Predicate::slt, row, item.packedRows));
+    return GlobalRow{b.at(base, offset),
+                     b.compare(Predicate::slt, row, item.packedRows)};
   });
   b.commitCopies();
   qRegisters.clear();
 }
 
 /// Position `position` of the item's sequence: its row in the cache.
-std::pair<Value, Value> AmpereLowering::cacheRow(StringRef part,
-                                                 Value position) {
+AmpereLowering::GlobalRow AmpereLowering::cacheRow(StringRef part,
+                                                   Value position) {
   auto field = [&](const char *name) { return arg((part + name).str()); };
   auto stride = [&](const char *name) {
     return b.mul(field(name), elementBytes());
@@ -159,9 +180,12 @@ std::pair<Value, Value> AmpereLowering::cacheRow(StringRef part,
 
 void AmpereLowering::copyTile(Value j) {
   Value slot = slotOf(j);
-  for (auto [part, name] : {std::pair(KvPart::key, "k"), {KvPart::value, "v"}})
-    copyRows(kvTile(part, slot), schedule.getKvTile(),
-             [&](Value row) { return cacheRow(name, b.add(j, row)); });
+  for (auto [part, name, dim] :
+       {std::tuple(KvPart::key, "k", int64_t(cache.getKDim())),
+        {KvPart::value, "v", int64_t(cache.getVDim())}})
+    copyRows(
+        kvTile(part, slot), schedule.getKvTile(), dim,
+        [&, name = name](Value row) { return cacheRow(name, b.add(j, row)); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -210,6 +234,6 @@ void AmpereLowering::fetchQ() {
   // Younger than Q are the groups that startPipeline has closed.
   b.waitForCopies(schedule.getStages() - 1);
   b.barrier();
-  for (int64_t step = 0; step < cache.getKDim() / 16; ++step)
+  for (int64_t step = 0; step < kColumns() / 16; ++step)
     llvm::append_range(qRegisters, loadQOperand(step));
 }

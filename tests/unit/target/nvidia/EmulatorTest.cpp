@@ -274,6 +274,67 @@ TEST(EmulatorFaults, TwoCopiesToOnePlace) {
   EXPECT_THAT(result.fault, HasSubstr("race in shared memory at offset 0"));
 }
 
+/// A store or load of the 16 bytes at `offset`, as a kernel makes it.
+void touch(int64_t offset, bool write, int32_t op) {
+  pagoda_emu_shared_access(sharedAt(offset), write, op);
+  if (write)
+    std::memset(sharedAt(offset), pagoda_emu_thread_id(), 16);
+}
+
+TEST(EmulatorFaults, StoreReadWithoutBarrier) {
+  Result result = launch(
+      [](const void *) {
+        int thread = pagoda_emu_thread_id();
+        touch(16 * thread, true, 1);
+        touch(16 * (thread ^ 32), false, 2); // of the other warp
+      },
+      nullptr, 64, 64 * 16);
+  // Either side may come first, so the read may find nothing yet.
+  EXPECT_THAT(result.fault,
+              testing::AnyOf(
+                  testing::HasSubstr("nobody has written"),
+                  testing::AllOf(testing::HasSubstr("store by thread"),
+                                 testing::HasSubstr("in op 1 and read by "
+                                                    "thread"),
+                                 testing::HasSubstr("in op 2 with no barrier "
+                                                    "between them"))));
+  result = launch(
+      [](const void *) {
+        int thread = pagoda_emu_thread_id();
+        touch(16 * thread, true, 1);
+        pagoda_emu_barrier(3);
+        touch(16 * (thread ^ 32), false, 2);
+      },
+      nullptr, 64, 64 * 16);
+  EXPECT_EQ(result.fault, "");
+}
+
+TEST(EmulatorFaults, TwoStoresToOnePlace) {
+  Result result = launch(
+      [](const void *) { touch(0, true, 10 + pagoda_emu_thread_id() % 2); },
+      nullptr, 32, 16);
+  EXPECT_THAT(result.fault,
+              testing::AllOf(testing::HasSubstr("race in shared memory at "
+                                                "offset 0: store by thread"),
+                             testing::HasSubstr("and store by thread"),
+                             testing::HasSubstr("no barrier")));
+}
+
+TEST(EmulatorFaults, StoreOverWhatOthersMayStillRead) {
+  Result result = launch(
+      [](const void *) {
+        int thread = pagoda_emu_thread_id();
+        if (thread == 0)
+          touch(0, true, 1);
+        pagoda_emu_barrier(2);
+        touch(0, thread == 40, thread == 40 ? 4 : 3);
+      },
+      nullptr, 64, 16);
+  EXPECT_THAT(result.fault, testing::AllOf(testing::HasSubstr("read by thread"),
+                                           testing::HasSubstr("in op 3"),
+                                           testing::HasSubstr("in op 4")));
+}
+
 TEST(EmulatorFaults, SharedMemoryOutOfBoundsOrMisaligned) {
   struct Place {
     int64_t offset;

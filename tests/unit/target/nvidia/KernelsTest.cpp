@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "EmulatedKernels.h"
+#include "tests/conformance/EmulatorBackend.h"
 
 #include <gtest/gtest.h>
 
@@ -26,9 +26,13 @@ Case halfCase(std::vector<Length> lengths) {
   return c;
 }
 
+EmulatorBackend sm80() {
+  return EmulatorBackend(llvm::cantFail(Machine::named("sm_80")));
+}
+
 void check(const Case &c, uint64_t seed = 1) {
-  static EmulatedKernels kernels; // keeps what it compiles
-  kernels.seed = seed;
+  static EmulatorBackend kernels = sm80(); // keeps what it compiles
+  kernels.device.seed = seed;
   Outcome outcome = runCase(kernels, c);
   EXPECT_EQ(outcome.status, Status::Pass)
       << describe(c) << ": " << outcome.message;
@@ -236,7 +240,7 @@ TEST(NvidiaKernels, WorkIsWhatTheTilesSay) {
   Case c = halfCase({{16, 128}});
   c.spec.qHeads = 4;
   c.spec.kvHeads = 1;
-  EmulatedKernels kernels;
+  EmulatorBackend kernels = sm80();
   Outcome outcome = runCase(kernels, c);
   ASSERT_EQ(outcome.status, Status::Pass) << outcome.message;
   // One item: 64 packed rows, two tiles of 64 keys, head dim 64, four warps.

@@ -74,7 +74,7 @@ TEST_P(Assembled, WithoutSpills) {
     ASSERT_TRUE(bool(cubin)) << llvm::toString(cubin.takeError());
     EXPECT_THAT(cubin->image, HasSubstr("\x7f"
                                         "ELF"));
-    ASSERT_EQ(cubin->kernels.size(), 3u);
+    ASSERT_EQ(cubin->kernels.size(), 4u);
     for (const KernelResources &kernel : cubin->kernels) {
       EXPECT_GT(kernel.registers, 0) << kernel.name;
       EXPECT_LE(kernel.registers, 255) << kernel.name;
@@ -131,7 +131,8 @@ TEST(Ptxas, ReportIsRead) {
 TEST(Ptx, DescribesItsKernels) {
   auto artifact = compileFor("sm_80", specOf(64));
   ASSERT_TRUE(bool(artifact)) << llvm::toString(artifact.takeError());
-  ASSERT_EQ(artifact->kernels.size(), 3u);
+  // One for prefill and decode, merge, append, copy.
+  ASSERT_EQ(artifact->kernels.size(), 4u);
   const pagoda_kernel_info &prefill = artifact->kernels[0].info;
   EXPECT_EQ(prefill.role, PAGODA_ROLE_ATTENTION);
   EXPECT_EQ(prefill.q_dtype, PAGODA_F16);
@@ -140,8 +141,10 @@ TEST(Ptx, DescribesItsKernels) {
   EXPECT_EQ(prefill.shared_bytes, 64 * 64 * 2 + 2 * 2 * 64 * 64 * 2);
   EXPECT_EQ(prefill.max_rows, 32);
   EXPECT_EQ(prefill.heads_per_item, 1);
-  EXPECT_EQ(artifact->kernels[2].info.role, PAGODA_ROLE_MERGE);
-  EXPECT_EQ(artifact->kernels[2].info.shared_bytes, 0);
+  EXPECT_EQ(artifact->kernels[1].info.role, PAGODA_ROLE_MERGE);
+  EXPECT_EQ(artifact->kernels[1].info.shared_bytes, 0);
+  EXPECT_EQ(artifact->kernels[2].info.role, PAGODA_ROLE_APPEND);
+  EXPECT_EQ(artifact->kernels[3].info.role, PAGODA_ROLE_COPY);
   EXPECT_THAT(artifact->ptx, HasSubstr(".target sm_80"));
   for (const KernelSummary &kernel : artifact->kernels)
     EXPECT_THAT(artifact->ptx,
@@ -160,10 +163,12 @@ TEST(Ptx, UnsupportedCasesAreNamed) {
   f32.qType = f32.kvType = DType::F32;
   EXPECT_THAT(errorFor(f32),
               HasSubstr("q_type must be f16 or bf16 on nvidia, got 'f32'"));
-  EXPECT_THAT(
-      errorFor(specOf(24)),
-      HasSubstr("cache k_dim must be a multiple of 16 from 16 to 128 on "
-                "nvidia, got 24"));
+  EXPECT_THAT(errorFor(specOf(272)),
+              HasSubstr("cache k_dim must be at most 256 on nvidia, got 272"));
+  // Latent attention: o alone would fill the registers.
+  AttentionSpec latent = specOf(576);
+  latent.vHeadDim = 512;
+  EXPECT_THAT(errorFor(latent), HasSubstr("registers, sm_80 has 240 (M7)"));
   AttentionSpec mixed = specOf(64);
   mixed.kvType = DType::BF16;
   EXPECT_THAT(errorFor(mixed), HasSubstr("got 'bf16'"));
