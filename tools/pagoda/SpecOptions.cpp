@@ -393,18 +393,6 @@ Expected<Specification> readSpecification(const KnownShape &known) {
   return result;
 }
 
-Expected<double> parseBudget(StringRef text) {
-  constexpr double longest = 24 * 3600;
-  StringRef number = text;
-  double unit = number.consume_back("m") ? 60 : 1, value = 0;
-  number.consume_back("s");
-  if (number.getAsDouble(value) || !(value > 0) || value * unit > longest)
-    return createStringError("--budget " + text +
-                             ": expected a time up to a day, for example 90s "
-                             "or 5m");
-  return value * unit;
-}
-
 Provenance provenanceOf(const Specification &specification) {
   return {specification.specs,
           specification.model ? &*specification.model : nullptr,

@@ -45,9 +45,6 @@ struct Specification {
 /// name the option at fault, its value and what was expected.
 llvm::Expected<Specification> readSpecification(const KnownShape &known = {});
 
-/// "90s", "5m" or "90" as seconds. An error names --budget.
-llvm::Expected<double> parseBudget(llvm::StringRef text);
-
 /// What the manifest says of where kernels come from; refers to
 /// `specification`.
 Provenance provenanceOf(const Specification &specification);

@@ -341,6 +341,18 @@ Expected<std::vector<Job>> findJobs(const Specification &specification,
 
 } // namespace
 
+Expected<double> parseBudget(StringRef text) {
+  constexpr double longest = 24 * 3600;
+  StringRef number = text;
+  double unit = number.consume_back("m") ? 60 : 1, value = 0;
+  number.consume_back("s");
+  if (number.getAsDouble(value) || !(value > 0) || value * unit > longest)
+    return createStringError("--budget " + text +
+                             ": expected a time up to a day, for example 90s "
+                             "or 5m");
+  return value * unit;
+}
+
 llvm::Error tune() {
   double begin = now();
   Expected<double> budget = parseBudget(budgetOpt);
