@@ -73,6 +73,18 @@ struct CompileOptions {
 /// Wall time of one phase, milliseconds.
 using PhaseTimings = std::vector<std::pair<std::string, double>>;
 
+/// What one GPU kernel takes of a multiprocessor, by ptxas.
+struct KernelResources {
+  std::string name;
+  int64_t registers = 0;   ///< per thread
+  int64_t stackBytes = 0;  ///< local memory per thread
+  int64_t spillStores = 0; ///< bytes
+  int64_t spillLoads = 0;  ///< bytes
+  int64_t sharedBytes = 0; ///< static shared memory
+  /// Blocks that a multiprocessor holds at once; 0 until assemble() knows.
+  int64_t blocks = 0;
+};
+
 /// Human-readable description of one kernel of an artifact.
 struct KernelSummary {
   std::string name;     ///< unique in the library
@@ -86,7 +98,8 @@ struct KernelSummary {
   int64_t scratchBytes = 0;
   /// How the tile was chosen; merge kernels have none.
   std::optional<TileCandidate> tile;
-  pagoda_kernel_info info{}; ///< without its pointers
+  pagoda_kernel_info info{};                ///< without its pointers
+  std::optional<KernelResources> resources; ///< where ptxas has been asked
 };
 
 /// Compiled code that can be written out.
@@ -94,6 +107,7 @@ struct Artifact {
   std::string target; ///< names of the machines, separated by commas
   std::string object; ///< ELF relocatable, for CPU targets
   std::string ptx;    ///< for NVIDIA targets
+  std::string cubin;  ///< the same, assembled, where ptxas was found
   std::vector<KernelSummary> kernels;
   uint64_t modsHash = 0;      ///< of the user's functions; 0: none
   std::vector<AuxTensor> aux; ///< that they read
@@ -104,8 +118,13 @@ struct Artifact {
 llvm::Expected<Artifact> compile(const std::vector<AttentionSpec> &specs,
                                  const CompileOptions &options);
 
-/// The same without the code: all that is known once kernels are lowered to the
-/// target's ops.
+/// Assembles the PTX of an artifact for `machine`: sets its cubin and the
+/// kernels' resources. Does nothing where there is no PTX or no ptxas (on PATH,
+/// or in /usr/local/cuda/bin).
+llvm::Error assemble(Artifact &artifact, const Machine &machine);
+
+/// compile() without the code: all that is known once kernels are lowered to
+/// the target's ops.
 llvm::Expected<Artifact> describe(const std::vector<AttentionSpec> &specs,
                                   const CompileOptions &options);
 

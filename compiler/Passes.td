@@ -203,8 +203,8 @@ def NvidiaLowerCache : Pass<"pagoda-nvidia-lower-cache", "::mlir::ModuleOp"> {
   let options = [
     Option<"machine", "machine", "std::string", "\"sm_80\"", "machine name">
   ];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
-    "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect", "::mlir::gpu::GPUDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+    "::mlir::scf::SCFDialect", "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect", "::mlir::gpu::GPUDialect"];
 }
 
 def NvidiaExpandMath : Pass<"pagoda-nvidia-expand-math", "::mlir::ModuleOp"> {

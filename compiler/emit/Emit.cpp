@@ -82,6 +82,9 @@ Error pagoda::emitArtifact(const Artifact &artifact,
   if (!artifact.ptx.empty())
     if (Error error = writeFile(path(baseName + ".ptx"), artifact.ptx))
       return error;
+  if (!artifact.cubin.empty())
+    if (Error error = writeFile(path(baseName + ".cubin"), artifact.cubin))
+      return error;
   std::string text = formatv("{0:2}\n", manifest(artifact, provenance)).str();
   return writeFile(path(baseName + ".json"), text);
 }

@@ -45,8 +45,8 @@ llvm::json::Value manifest(const Artifact &artifact,
                            const Provenance &provenance);
 
 /// Writes all files of an artifact into `dir`, which is made: CPU targets
-/// baseName.o, libbaseName.so, baseName.h; NVIDIA targets baseName.ptx; and
-/// baseName.json, the manifest.
+/// baseName.o, libbaseName.so, baseName.h; NVIDIA targets baseName.ptx and,
+/// once assembled, baseName.cubin; and baseName.json, the manifest.
 llvm::Error emitArtifact(const Artifact &artifact, const Provenance &provenance,
                          llvm::StringRef dir, llvm::StringRef baseName);
 

@@ -87,6 +87,15 @@ static json::Object choiceJson(const TileCandidate &tile) {
                       {"steps", std::move(steps)}};
 }
 
+static json::Object resourcesJson(const KernelResources &resources) {
+  return json::Object{{"registers", resources.registers},
+                      {"spill_store_bytes", resources.spillStores},
+                      {"spill_load_bytes", resources.spillLoads},
+                      {"stack_bytes", resources.stackBytes},
+                      {"static_shared_bytes", resources.sharedBytes},
+                      {"blocks_per_multiprocessor", resources.blocks}};
+}
+
 static json::Object kernelJson(const KernelSummary &kernel) {
   const pagoda_kernel_info &info = kernel.info;
   if (info.role == PAGODA_ROLE_APPEND || info.role == PAGODA_ROLE_COPY) {
@@ -96,6 +105,10 @@ static json::Object kernelJson(const KernelSummary &kernel) {
                         {"target", kernel.target},
                         {"cpu_features", int64_t(info.cpu_features)},
                         {"scratch_bytes", info.scratch_bytes}};
+    if (kernel.resources) {
+      object["threads"] = info.threads;
+      object["resources"] = resourcesJson(*kernel.resources);
+    }
     if (info.role == PAGODA_ROLE_COPY)
       return object;
     object["rope"] = !info.rotary_dim        ? "none"
@@ -123,6 +136,8 @@ static json::Object kernelJson(const KernelSummary &kernel) {
   };
   if (kernel.tile)
     result["choice"] = choiceJson(*kernel.tile);
+  if (kernel.resources)
+    result["resources"] = resourcesJson(*kernel.resources);
   return result;
 }
 

@@ -14,7 +14,7 @@
 #ifndef PAGODA_COMPILER_EMIT_PTX_H
 #define PAGODA_COMPILER_EMIT_PTX_H
 
-#include "compiler/tiling/Machine.h"
+#include "compiler/Driver.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/IR/LLVMContext.h"
@@ -34,16 +34,6 @@ llvm::Expected<std::unique_ptr<llvm::Module>>
 translateDevice(mlir::ModuleOp module, llvm::LLVMContext &context,
                 llvm::TargetMachine &target);
 
-/// What one kernel takes of a multiprocessor, by ptxas.
-struct KernelResources {
-  std::string name;
-  int64_t registers = 0;   ///< per thread
-  int64_t stackBytes = 0;  ///< local memory per thread
-  int64_t spillStores = 0; ///< bytes
-  int64_t spillLoads = 0;  ///< bytes
-  int64_t sharedBytes = 0; ///< static shared memory
-};
-
 struct Cubin {
   std::string image;
   std::vector<KernelResources> kernels; ///< in the order of ptxas' report
@@ -56,6 +46,14 @@ std::optional<std::string> findPtxas();
 /// ptxas printed.
 llvm::Expected<Cubin> assemblePtx(llvm::StringRef ptxas, llvm::StringRef ptx,
                                   llvm::StringRef chip);
+
+/// Blocks of `kernel` that a multiprocessor of `machine` holds at once: the
+/// least of what registers (in units of 256 for a warp), shared memory (with
+/// the 1 KB that the system keeps of each block), threads and block slots
+/// allow. CUDA C++ programming guide, "Compute Capabilities".
+int64_t blocksPerMultiprocessor(const Machine &machine,
+                                const KernelResources &resources,
+                                const pagoda_kernel_info &kernel);
 
 /// Reads the report of `ptxas -v`.
 std::vector<KernelResources> parsePtxasReport(llvm::StringRef report);

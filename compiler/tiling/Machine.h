@@ -47,6 +47,10 @@ struct Machine {
   // NVIDIA.
   int64_t sharedBytes = 0; ///< per block
   int64_t registersPerThread = 0;
+  // What a multiprocessor holds at once.
+  int64_t multiprocessorShared = 0; ///< bytes
+  int64_t multiprocessorThreads = 0;
+  int64_t multiprocessorBlocks = 0;
 
   // What a core, or a multiprocessor, can do in a cycle at most. For estimates
   // of what binds; tiles are not chosen by them.

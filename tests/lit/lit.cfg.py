@@ -1,5 +1,6 @@
 # How lit runs the tests of this folder.
 import os
+import shutil
 
 import lit.formats
 
@@ -29,6 +30,8 @@ if os.path.exists(os.path.join(config.pagoda_lib, "libpagoda_runtime.so")):
     config.available_features.add("runtime")
 if os.path.exists(os.path.join(config.pagoda_lib, "libpagoda_emulator.so")):
     config.available_features.add("emulator")
+if os.path.exists("/usr/local/cuda/bin/ptxas") or shutil.which("ptxas"):
+    config.available_features.add("ptxas")
 if config.readelf and not config.readelf.endswith("NOTFOUND"):
     config.available_features.add("readelf")
 if os.path.exists(os.path.join(config.pagoda_build, "build.ninja")):

@@ -59,6 +59,21 @@ void printDefaults(raw_ostream &os, const Specification &specification) {
        << taken.reason << ")\n";
 }
 
+/// What ptxas says.
+void printResources(raw_ostream &os,
+                    const std::vector<KernelSummary> &kernels) {
+  Table table({"kernel", ">registers", ">spilled", ">shared",
+               ">blocks a multiprocessor"});
+  for (const KernelSummary &kernel : kernels)
+    if (const auto &resources = kernel.resources)
+      table.row({kernel.name, std::to_string(resources->registers),
+                 bytesText(double(resources->spillStores)),
+                 bytesText(double(kernel.info.shared_bytes)),
+                 std::to_string(resources->blocks)});
+  table.print(os);
+  os << '\n';
+}
+
 void printText(const Specification &specification, const Artifact &artifact) {
   raw_ostream &os = outs();
   if (specification.model)
@@ -76,6 +91,8 @@ void printText(const Specification &specification, const Artifact &artifact) {
   for (const KernelSummary &kernel : artifact.kernels)
     os << kernel.name << ": " << kernel.schedule << '\n';
   os << '\n';
+  if (!artifact.cubin.empty())
+    printResources(os, artifact.kernels);
   printDefaults(os, specification);
   os << "written to " << outputOpt << '\n';
 }
@@ -115,6 +132,8 @@ llvm::Error gen() {
     return made.takeError();
   };
   if (llvm::Error error = withRecords(*specification, attempt))
+    return error;
+  if (llvm::Error error = assemble(*artifact, options.machine))
     return error;
   Provenance provenance = provenanceOf(*specification);
   if (llvm::Error error =

@@ -30,3 +30,13 @@ gpu.module @pagoda_kernels {
     llvm.return
   }
 }
+
+// -----
+
+gpu.module @pagoda_kernels {
+  llvm.func @shared(%args: !llvm.ptr<3>) {
+    // expected-error @below {{only accesses of 16 bytes to shared memory are emulated, got 4}}
+    %s = llvm.load %args : !llvm.ptr<3> -> i32
+    llvm.return
+  }
+}

@@ -24,9 +24,9 @@ pagoda.kernel @mixed(%a) attributes {role = #pagoda<role attention>, q_heads = 4
 
 #schedule = #pagoda.schedule<order = q_outer, lanes = queries, q_tile = 64, kv_tile = 64, heads = 1, stages = 2, warps = 4>
 #target = #pagoda.target<kind = "nvidia", name = "sm_80">
-// expected-error @below {{cache k_dim must be a multiple of 16 from 16 to 128 on nvidia, got 24}}
+// expected-error @below {{cache k_dim must be at most 256 on nvidia, got 264}}
 pagoda.kernel @k_dim(%a) attributes {role = #pagoda<role attention>, q_heads = 4 : i64, q_type = f16,
-    cache = !pagoda.kv_cache<heads = 2, k_dim = 24, v_dim = 64, block = 16, layout = hnd, elt = f16>,
+    cache = !pagoda.kv_cache<heads = 2, k_dim = 264, v_dim = 64, block = 16, layout = hnd, elt = f16>,
     schedule = #schedule, target = #target} {
 }
 
@@ -34,9 +34,9 @@ pagoda.kernel @k_dim(%a) attributes {role = #pagoda<role attention>, q_heads = 4
 
 #schedule = #pagoda.schedule<order = q_outer, lanes = queries, q_tile = 64, kv_tile = 64, heads = 1, stages = 2, warps = 4>
 #target = #pagoda.target<kind = "nvidia", name = "sm_80">
-// expected-error @below {{cache v_dim must be a multiple of 16 from 16 to 128 on nvidia, got 256}}
+// expected-error @below {{cache v_dim must be at most 256 on nvidia, got 512}}
 pagoda.kernel @v_dim(%a) attributes {role = #pagoda<role attention>, q_heads = 4 : i64, q_type = f16,
-    cache = !pagoda.kv_cache<heads = 2, k_dim = 64, v_dim = 256, block = 16, layout = hnd, elt = f16>,
+    cache = !pagoda.kv_cache<heads = 2, k_dim = 64, v_dim = 512, block = 16, layout = hnd, elt = f16>,
     schedule = #schedule, target = #target} {
 }
 

@@ -52,42 +52,46 @@ std::string errorFor(const AttentionSpec &spec, std::string schedule = "") {
 // ptxas
 //===----------------------------------------------------------------------===//
 
-class Assembled : public testing::TestWithParam<const char *> {};
-
-TEST_P(Assembled, WithoutSpills) {
-  std::optional<std::string> ptxas = findPtxas();
-  if (!ptxas)
+TEST(Ptxas, AssemblesAndReports) {
+  if (!findPtxas())
     GTEST_SKIP() << "ptxas is not on the path or in /usr/local/cuda/bin";
-  std::string chip = GetParam();
-  AttentionSpec window = specOf(64), wide = specOf(128);
-  window.window = 128;
-  window.sinks = true;
-  wide.softcap = 30;
-  std::vector<AttentionSpec> specs = {specOf(64), wide};
-  if (chip == "sm_80" || chip == "sm_100a")
-    specs.insert(specs.end(), {specOf(16), window});
-  for (const AttentionSpec &spec : specs) {
-    auto artifact = compileFor(chip, spec);
-    ASSERT_TRUE(bool(artifact)) << llvm::toString(artifact.takeError());
-    EXPECT_EQ(artifact->object, "");
-    auto cubin = assemblePtx(*ptxas, artifact->ptx, chip);
-    ASSERT_TRUE(bool(cubin)) << llvm::toString(cubin.takeError());
-    EXPECT_THAT(cubin->image, HasSubstr("\x7f"
-                                        "ELF"));
-    ASSERT_EQ(cubin->kernels.size(), 4u);
-    for (const KernelResources &kernel : cubin->kernels) {
-      EXPECT_GT(kernel.registers, 0) << kernel.name;
-      EXPECT_LE(kernel.registers, 255) << kernel.name;
-      EXPECT_EQ(kernel.spillStores, 0) << kernel.name;
-      EXPECT_EQ(kernel.spillLoads, 0) << kernel.name;
-      EXPECT_EQ(kernel.stackBytes, 0) << kernel.name;
-    }
+  auto artifact = compileFor("sm_80", specOf(64));
+  ASSERT_TRUE(bool(artifact)) << llvm::toString(artifact.takeError());
+  EXPECT_EQ(artifact->object, "");
+  EXPECT_EQ(artifact->cubin, "");
+  auto error = assemble(*artifact, llvm::cantFail(Machine::named("sm_80")));
+  ASSERT_FALSE(bool(error)) << llvm::toString(std::move(error));
+  EXPECT_THAT(artifact->cubin, HasSubstr("\x7f"
+                                         "ELF"));
+  for (const KernelSummary &kernel : artifact->kernels) {
+    ASSERT_TRUE(kernel.resources.has_value()) << kernel.name;
+    EXPECT_GT(kernel.resources->registers, 0) << kernel.name;
+    EXPECT_LE(kernel.resources->registers, 255) << kernel.name;
+    EXPECT_EQ(kernel.resources->stackBytes, 0) << kernel.name;
+    EXPECT_GE(kernel.resources->blocks, 1) << kernel.name;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(PtxChips, Assembled,
-                         testing::Values("sm_80", "sm_86", "sm_89", "sm_90a",
-                                         "sm_100a", "sm_120a"));
+TEST(Ptxas, BlocksThatFitAMultiprocessor) {
+  Machine a100 = llvm::cantFail(Machine::named("sm_80"));
+  Machine l4 = llvm::cantFail(Machine::named("sm_89"));
+  auto blocks = [](const Machine &machine, int registers, int threads,
+                   int shared) {
+    KernelResources resources;
+    resources.registers = registers;
+    pagoda_kernel_info kernel{};
+    kernel.threads = threads;
+    kernel.shared_bytes = shared;
+    return blocksPerMultiprocessor(machine, resources, kernel);
+  };
+  EXPECT_EQ(blocks(a100, 32, 128, 0), 16);        // threads
+  EXPECT_EQ(blocks(a100, 16, 32, 0), 32);         // block slots
+  EXPECT_EQ(blocks(l4, 16, 32, 0), 24);           // the same
+  EXPECT_EQ(blocks(a100, 168, 128, 0), 3);        // registers: 12 warps
+  EXPECT_EQ(blocks(a100, 255, 128, 0), 2);        // 8 warps
+  EXPECT_EQ(blocks(a100, 128, 128, 80 << 10), 2); // shared memory
+  EXPECT_EQ(blocks(l4, 128, 128, 80 << 10), 1);   // less of it
+}
 
 TEST(Ptxas, SaysWhatItDoesNotLike) {
   std::optional<std::string> ptxas = findPtxas();
