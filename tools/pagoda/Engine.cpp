@@ -28,8 +28,9 @@ double secondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-PlanOptions planOptions(const AttentionSpec &spec, int threads) {
+PlanOptions planOptions(const AttentionSpec &spec, int threads, bool cascade) {
   PlanOptions options;
+  options.cascade = cascade;
   options.threads = threads;
   options.window = int32_t(spec.window.value_or(0));
   options.chunk = int32_t(spec.chunk.value_or(0));
@@ -110,9 +111,11 @@ Engine::Engine(const AttentionSpec &theSpec, const KernelSet &theKernels,
       kv(kernelSpecOf(spec).format(), options.blocks, options.layers),
       blocks(options.blocks), paged(blocks, pagedOptions(spec, options)),
       threadPool(options.threads), launcher(threadPool),
-      attentionPlan(kernels.attention,
-                    planOptions(spec, device ? device->multiprocessors()
-                                             : threadPool.threads())) {
+      attentionPlan(
+          kernels.attention,
+          planOptions(spec,
+                      device ? device->multiprocessors() : threadPool.threads(),
+                      options.cascade)) {
   shuffleFreeList(blocks, options.seed);
   if (options.poison)
     reference::fillNaN(
@@ -122,8 +125,9 @@ Engine::Engine(const AttentionSpec &theSpec, const KernelSet &theKernels,
 
 void Engine::use(const KernelSet &theKernels) {
   kernels = theKernels;
-  attentionPlan =
-      AttentionPlan(kernels.attention, planOptions(spec, threadPool.threads()));
+  attentionPlan = AttentionPlan(
+      kernels.attention,
+      planOptions(spec, threadPool.threads(), attentionPlan.options().cascade));
 }
 
 void Engine::append(SeqId seq, int32_t tokens) {
@@ -191,6 +195,8 @@ double Engine::plan(const std::vector<SeqId> &seqs,
   batch.qLens = qLens;
   batch.kvLens = kvLens;
   batch.tableRows = rows;
+  batch.blockTable = paged.tables();
+  batch.blockTableStride = paged.tableStride();
   sequencesPlanned = int64_t(seqs.size());
   Clock::time_point start = Clock::now();
   attentionPlan.build(batch);

@@ -63,6 +63,7 @@ struct EngineOptions {
   int threads = 1;
   uint64_t seed = 1;        ///< of the order in which blocks are handed out
   bool poison = true;       ///< fill the pool with NaN
+  bool cascade = false;     ///< attend to shared prefixes once
   Device *device = nullptr; ///< null: the CPU
 };
 

@@ -58,6 +58,9 @@ RunOpt<int64_t> decodeOpt("decode-steps",
 RunOpt<int64_t> chunkOpt("chunk",
                          "Prompt tokens of one sequence per step (default 256)",
                          cl::init(256));
+RunOpt<bool> cascadeOpt("cascade",
+                        "Attend to a prefix that sequences share once for all "
+                        "of them");
 RunOpt<int64_t> layersOpt("layers",
                           "Layers to simulate, each with its own K and V "
                           "(default 1)",
@@ -457,6 +460,7 @@ llvm::Error run() {
       options.decodeSteps = decodeOpt;
       options.chunk = chunkOpt;
       options.layers = layersOpt;
+      options.cascade = cascadeOpt;
       options.seed = seedOpt;
       options.threads = report.threads;
       options.verify = verifyOpt;

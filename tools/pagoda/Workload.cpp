@@ -123,6 +123,7 @@ EngineOptions Synthetic::engineOptions(const AttentionSpec &spec,
   result.threads = options.threads;
   result.seed = options.seed;
   result.device = options.device;
+  result.cascade = options.cascade;
   return result;
 }
 
