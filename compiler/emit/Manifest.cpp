@@ -105,10 +105,10 @@ static json::Object kernelJson(const KernelSummary &kernel) {
                         {"target", kernel.target},
                         {"cpu_features", int64_t(info.cpu_features)},
                         {"scratch_bytes", info.scratch_bytes}};
-    if (kernel.resources) {
+    if (info.threads > 1) // a GPU's
       object["threads"] = info.threads;
+    if (kernel.resources)
       object["resources"] = resourcesJson(*kernel.resources);
-    }
     if (info.role == PAGODA_ROLE_COPY)
       return object;
     object["rope"] = !info.rotary_dim        ? "none"
