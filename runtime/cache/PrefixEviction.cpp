@@ -137,6 +137,10 @@ void PrefixCache::removeEntry(int32_t block) {
       removeEntry(block);
       Blocks.giveBack(block);
       ++freed;
+      if (p) { // its parent may have come back to a ring before this one
+        p = -1;
+        break;
+      }
     }
   }
   Counters.evicted += freed;
