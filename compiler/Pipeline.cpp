@@ -106,7 +106,8 @@ void pagoda::buildPhase(OpPassManager &passes, Phase phase,
     return;
   }
   case Phase::Target:
-    return nvidia ? buildNvidiaTarget(passes, machine) : buildCpuTarget(passes, machine);
+    return nvidia ? buildNvidiaTarget(passes, machine)
+                  : buildCpuTarget(passes, machine);
   case Phase::Llvm:
     return nvidia ? buildNvidiaLlvm(passes) : buildCpuLlvm(passes);
   }

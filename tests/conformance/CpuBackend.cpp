@@ -13,6 +13,7 @@
 #include "tests/conformance/CpuBackend.h"
 
 #include "tests/conformance/ManualPlan.h"
+#include "tests/conformance/Planning.h"
 #include "tools/pagoda/Engine.h"
 
 #include "pagoda/AttentionPlan.h"
@@ -94,24 +95,12 @@ llvm::Error CpuBackend::run(const Case &c, CaseData &data) {
   }
 }
 
-const pagoda_kernel_info *kernelFor(const KernelSet &set, int64_t rows) {
-  for (const pagoda_kernel_info *kernel : set.attention)
-    if (kernel->max_rows >= rows)
-      return kernel;
-  return set.attention.back();
-}
-
 llvm::Error CpuBackend::runSplits(const KernelSet &set, const Case &c,
                                   CaseData &data) {
-  int64_t longest = 0;
-  for (const Length &length : c.lengths)
-    longest = std::max(longest, length.q);
-  const pagoda_kernel_info *kernel =
-      c.kernel < 0 ? kernelFor(set, longest)
-                   : set.attention[size_t(c.kernel) % set.attention.size()];
-  ManualPlan plan(data.problem, *kernel, c.splits);
+  const pagoda_kernel_info &kernel = kernelOf(set, c);
+  ManualPlan plan(data.problem, kernel, c.splits);
   plan.attach(data.args);
-  runKernel(*kernel, &data.args, int64_t(plan.items.size()), c.threads);
+  runKernel(kernel, &data.args, int64_t(plan.items.size()), c.threads);
   if (!plan.merges.empty()) {
     if (!set.merge)
       return llvm::createStringError("the library has no merge kernel");
@@ -122,16 +111,7 @@ llvm::Error CpuBackend::runSplits(const KernelSet &set, const Case &c,
 
 llvm::Error CpuBackend::runPlanned(const KernelSet &set, const Case &c,
                                    CaseData &data) {
-  PlanOptions options;
-  options.threads = c.threads;
-  options.window = data.args.window;
-  options.chunk = data.args.chunk;
-  AttentionPlan plan(set.attention, options);
-  std::vector<int32_t> qLens = data.qLens(), kvLens = data.kvLens();
-  BatchShape batch;
-  batch.qLens = qLens;
-  batch.kvLens = kvLens;
-  plan.build(batch);
+  AttentionPlan plan = planOf(set, data, c.threads);
   std::unique_ptr<ThreadPool> &pool = pools[c.threads];
   if (!pool)
     pool = std::make_unique<ThreadPool>(c.threads);

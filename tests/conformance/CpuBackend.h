@@ -49,10 +49,6 @@ private:
   std::map<int, std::unique_ptr<ThreadPool>> pools; ///< by threads
 };
 
-/// Of `set`, the smallest attention kernel that holds `rows` query tokens, or
-/// the largest there is.
-const pagoda_kernel_info *kernelFor(const KernelSet &set, int64_t rows);
-
 } // namespace pagoda::conformance
 
 #endif // PAGODA_TESTS_CONFORMANCE_CPUBACKEND_H

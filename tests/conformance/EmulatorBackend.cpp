@@ -9,6 +9,7 @@
 
 #include "tests/conformance/CpuBackend.h"
 #include "tests/conformance/ManualPlan.h"
+#include "tests/conformance/Planning.h"
 #include "tools/pagoda/Engine.h"
 
 #include <algorithm>
@@ -69,12 +70,7 @@ static AttentionExtents extentsOf(const CaseData &data) {
 static emulator::Statistics runSplits(const KernelSet &set, const Case &c,
                                       CaseData &data,
                                       const EmulatedDevice &device) {
-  int64_t longest = 0;
-  for (const Length &length : c.lengths)
-    longest = std::max(longest, length.q);
-  const pagoda_kernel_info &kernel =
-      c.kernel < 0 ? *kernelFor(set, longest)
-                   : *set.attention[size_t(c.kernel) % set.attention.size()];
+  const pagoda_kernel_info &kernel = kernelOf(set, c);
   ManualPlan plan(data.problem, kernel, c.splits);
   plan.attach(data.args);
   PlanExtents sizes = {int64_t(plan.items.size()), int64_t(plan.rowMap.size()),
@@ -107,16 +103,7 @@ llvm::Error EmulatorBackend::run(const Case &c, CaseData &data) {
       statistics = runSplits(set, c, data, used);
       return llvm::Error::success();
     }
-    PlanOptions options;
-    options.threads = device.multiprocessors;
-    options.window = data.args.window;
-    options.chunk = data.args.chunk;
-    AttentionPlan plan(set.attention, options);
-    std::vector<int32_t> qLens = data.qLens(), kvLens = data.kvLens();
-    BatchShape batch;
-    batch.qLens = qLens;
-    batch.kvLens = kvLens;
-    plan.build(batch);
+    AttentionPlan plan = planOf(set, data, device.multiprocessors);
     EmulatedLauncher(used).run(plan, set.merge, data.args, extentsOf(data));
   } catch (const std::exception &error) {
     return llvm::createStringError(error.what());

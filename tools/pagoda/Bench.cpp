@@ -216,19 +216,13 @@ llvm::Error compareWith(const std::vector<BenchRow> &before,
 
 llvm::Error bench() {
   double begin = now();
-  Expected<double> budget = parseBudget(budgetOpt);
-  if (!budget)
-    return budget.takeError();
-  if (threadsOpt < 0 || threadsOpt > 1024)
-    return createStringError(
-        formatv("--threads {0}: expected a number from 0 to 1024",
-                int64_t(threadsOpt)));
   Expected<Specification> specification = readSpecification();
   if (!specification)
     return specification.takeError();
   const Machine &machine = specification->compile.machine;
-  if (llvm::Error error = checkRunsHere(machine))
-    return error;
+  Expected<double> budget = checkMeasuring(budgetOpt, threadsOpt, machine);
+  if (!budget)
+    return budget.takeError();
   std::vector<BenchRow> before;
   if (!compareOpt.empty()) {
     Expected<std::vector<BenchRow>> read = readRows(compareOpt);

@@ -37,8 +37,6 @@ llvm::Error run();
 
 llvm::cl::SubCommand &tuneCommand();
 llvm::Error tune();
-/// "90s", "5m" or "90" as seconds, of tune and bench. An error names --budget.
-llvm::Expected<double> parseBudget(llvm::StringRef text);
 
 llvm::cl::SubCommand &benchCommand();
 /// An error also when outputs were wrong, or slower than those compared with.

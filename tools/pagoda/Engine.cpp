@@ -94,6 +94,21 @@ KernelSpec kernelSpecOf(const AttentionSpec &spec) {
   return result;
 }
 
+pagoda_attention_args denseRows(const AttentionSpec &spec, const void *q,
+                                void *o, float *lse) {
+  pagoda_attention_args args{};
+  args.q = q;
+  args.q_head_stride = spec.headDim;
+  args.q_token_stride = spec.qHeads * spec.headDim;
+  args.o = o;
+  args.o_head_stride = spec.vHeadDim;
+  args.o_token_stride = spec.qHeads * spec.vHeadDim;
+  args.lse = lse;
+  args.lse_head_stride = 1;
+  args.lse_token_stride = spec.qHeads;
+  return args;
+}
+
 pagoda_attention_args scalarArgs(const AttentionSpec &spec) {
   pagoda_attention_args args{};
   args.scale = float(spec.scale);

@@ -36,6 +36,10 @@ KernelSpec kernelSpecOf(const AttentionSpec &spec);
 /// The scalar arguments that `spec` sets: scale, window, chunk, softcap, ALiBi
 /// slopes (which point into `spec`).
 pagoda_attention_args scalarArgs(const AttentionSpec &spec);
+/// Arguments whose q [rows, q_heads, head_dim], o [rows, q_heads, v_head_dim]
+/// and lse [rows, q_heads] lie without gaps, and nothing else.
+pagoda_attention_args denseRows(const AttentionSpec &spec, const void *q,
+                                void *o, float *lse);
 
 /// Where kernels run, if not on the threads of the engine. The functions are
 /// those of CpuLauncher, with the sizes of what is not in their arguments.

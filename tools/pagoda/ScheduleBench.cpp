@@ -24,13 +24,35 @@ using namespace llvm;
 
 namespace pagoda {
 
-llvm::Error checkRunsHere(const Machine &machine) {
+static llvm::Expected<double> parseBudget(llvm::StringRef text) {
+  constexpr double longest = 24 * 3600;
+  llvm::StringRef number = text;
+  double unit = number.consume_back("m") ? 60 : 1, value = 0;
+  number.consume_back("s");
+  if (number.getAsDouble(value) || !(value > 0) || value * unit > longest)
+    return createStringError("--budget " + text +
+                             ": expected a time up to a day, for example 90s "
+                             "or 5m");
+  return value * unit;
+}
+
+static llvm::Error checkRunsHere(const Machine &machine) {
   uint64_t missing = machine.cpuFeatures & ~hostCpuFeatures();
   if (machine.kind == TargetKind::Cpu && !missing)
     return llvm::Error::success();
   return createStringError(
       "--target " + machine.name + ": this machine cannot run its code" +
       (missing ? " (no " + cpuFeatureNames(missing) + ")" : ""));
+}
+
+llvm::Expected<double> checkMeasuring(llvm::StringRef budget, int64_t threads,
+                                      const Machine &machine) {
+  if (threads < 0 || threads > 1024)
+    return llvm::createStringError(llvm::formatv(
+        "--threads {0}: expected a number from 0 to 1024", threads));
+  if (llvm::Error error = checkRunsHere(machine))
+    return error;
+  return parseBudget(budget);
 }
 
 Expected<std::unique_ptr<ScheduleBench>>

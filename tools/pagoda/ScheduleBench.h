@@ -26,8 +26,10 @@
 
 namespace pagoda {
 
-/// An error unless code for `machine` runs on this one.
-llvm::Error checkRunsHere(const Machine &machine);
+/// Seconds that --budget gives: "90s", "5m" or "90". Errors, of --budget,
+/// --threads and --target too: what does not fit a measurement on this machine.
+llvm::Expected<double> checkMeasuring(llvm::StringRef budget, int64_t threads,
+                                      const Machine &machine);
 
 class ScheduleBench {
 public:

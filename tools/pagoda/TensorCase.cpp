@@ -176,16 +176,8 @@ TensorResult runTensors(const AttentionSpec &spec, const KernelSet &kernels,
   std::vector<uint8_t> o(size_t(outputs) * reference::elementBytes(qType));
   reference::fillNaN(o.data(), qType, outputs);
   result.lse.assign(rows * spec.qHeads, NAN);
-  pagoda_attention_args args{};
-  args.q = q.data();
-  args.q_head_stride = spec.headDim;
-  args.q_token_stride = spec.qHeads * spec.headDim;
-  args.o = o.data();
-  args.o_head_stride = spec.vHeadDim;
-  args.o_token_stride = spec.qHeads * spec.vHeadDim;
-  args.lse = result.lse.data();
-  args.lse_head_stride = 1;
-  args.lse_token_stride = spec.qHeads;
+  pagoda_attention_args args =
+      denseRows(spec, q.data(), o.data(), result.lse.data());
   if (mods)
     mods->attach(args);
   phase.planSeconds = engine.plan(ids, qLens);

@@ -341,33 +341,15 @@ Expected<std::vector<Job>> findJobs(const Specification &specification,
 
 } // namespace
 
-Expected<double> parseBudget(StringRef text) {
-  constexpr double longest = 24 * 3600;
-  StringRef number = text;
-  double unit = number.consume_back("m") ? 60 : 1, value = 0;
-  number.consume_back("s");
-  if (number.getAsDouble(value) || !(value > 0) || value * unit > longest)
-    return createStringError("--budget " + text +
-                             ": expected a time up to a day, for example 90s "
-                             "or 5m");
-  return value * unit;
-}
-
 llvm::Error tune() {
   double begin = now();
-  Expected<double> budget = parseBudget(budgetOpt);
-  if (!budget)
-    return budget.takeError();
-  if (threadsOpt < 0 || threadsOpt > 1024)
-    return createStringError(
-        formatv("--threads {0}: expected a number from 0 to 1024",
-                int64_t(threadsOpt)));
   Expected<Specification> specification = readSpecification();
   if (!specification)
     return specification.takeError();
   const Machine &machine = specification->compile.machine;
-  if (llvm::Error error = checkRunsHere(machine))
-    return error;
+  Expected<double> budget = checkMeasuring(budgetOpt, threadsOpt, machine);
+  if (!budget)
+    return budget.takeError();
   std::string path = databasePath();
   if (path.empty())
     return createStringError("--db: expected a file to keep records in");

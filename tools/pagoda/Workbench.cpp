@@ -123,15 +123,7 @@ Workbench::Workbench(const AttentionSpec &theSpec, const KernelSet &kernels,
   sinks.resize(size_t(spec.qHeads));
   fillRandom(sinks.data(), DType::F32, sinks.size(), 3);
   prefixes.assign(size_t(step.batch), int32_t(step.kvLen / 2));
-  args.q = q.data();
-  args.q_head_stride = spec.headDim;
-  args.q_token_stride = spec.qHeads * spec.headDim;
-  args.o = o.data();
-  args.o_head_stride = spec.vHeadDim;
-  args.o_token_stride = spec.qHeads * spec.vHeadDim;
-  args.lse = lse.data();
-  args.lse_head_stride = 1;
-  args.lse_token_stride = spec.qHeads;
+  args = denseRows(spec, q.data(), o.data(), lse.data());
   args.sinks = sinks.data();
   args.prefix_lens = prefixes.data();
 }

@@ -222,16 +222,7 @@ void Synthetic::step(const std::vector<Turn> &turns, Phase &phase) {
              row.data());
   }
 
-  pagoda_attention_args args{};
-  args.q = q.data();
-  args.q_head_stride = spec.headDim;
-  args.q_token_stride = spec.qHeads * spec.headDim;
-  args.o = o.data();
-  args.o_head_stride = spec.vHeadDim;
-  args.o_token_stride = spec.qHeads * spec.vHeadDim;
-  args.lse = lse.data();
-  args.lse_head_stride = 1;
-  args.lse_token_stride = spec.qHeads;
+  pagoda_attention_args args = denseRows(spec, q.data(), o.data(), lse.data());
   args.sinks = sinks.data();
   // Half of the prompt is a prefix that is seen from both sides.
   std::vector<int32_t> prefixes(ids.size(), int32_t(options.promptLen / 2));

@@ -69,7 +69,7 @@ struct SyntheticOptions {
   uint64_t seed = 1;
   int threads = 1;
   bool verify = false;
-  bool cascade = false; ///< attend to the shared prefix once
+  bool cascade = false;            ///< attend to the shared prefix once
   const ModInputs *mods = nullptr; ///< null: none
   Device *device = nullptr;        ///< null: the CPU
 };

@@ -26,33 +26,13 @@ void CacheRows::store(Value vector, Value row, Value index) {
   b.store(vector, b.at(row, b.mul(index, size)), size);
 }
 
-/// Covers [begin, end) by calls of body(index, width): a loop over whole
-/// vectors of `lanes`, a few at a time, then what is left in falling powers of
-/// two.
-void CacheRows::forPieces(int64_t begin, int64_t end, int64_t lanes,
-                          llvm::function_ref<void(Value, int64_t)> body) {
-  constexpr int64_t unroll = 4;
-  int64_t step = lanes * unroll;
-  int64_t looped = begin + (end - begin) / step * step;
-  if (looped != begin)
-    b.forLoop(b.i64(begin), b.i64(looped), step, [&](Value index) {
-      for (int64_t u = 0; u != unroll; ++u)
-        body(b.add(index, u * lanes), lanes);
-    });
-  for (int64_t at = looped, width = lanes; at != end; at += width) {
-    while (width > end - at)
-      width /= 2;
-    body(b.i64(at), width);
-  }
-}
-
 void CacheRows::copy(Value from, Value to, int64_t begin, int64_t end) {
   Type read = source, write = target;
   if (source == target) // bits are bits: no float can be changed on the way
     read = write = b.getIntegerType(source.getIntOrFloatBitWidth());
   int64_t bits =
       std::max(read.getIntOrFloatBitWidth(), write.getIntOrFloatBitWidth());
-  forPieces(begin, end, vectorBits / bits, [&](Value index, int64_t width) {
+  b.forPieces(begin, end, vectorBits / bits, [&](Value index, int64_t width) {
     store(convertFloat(b, load(from, index, read, width), write), to, index);
   });
 }
@@ -61,7 +41,7 @@ void CacheRows::rotate(Value from, Value to, Value cos, Value sin,
                        int64_t rotaryDim, bool interleaved) {
   Type f32 = b.getF32Type();
   int64_t half = rotaryDim / 2;
-  forPieces(0, half, vectorBits / 32, [&](Value index, int64_t width) {
+  b.forPieces(0, half, vectorBits / 32, [&](Value index, int64_t width) {
     auto read = [&](Value at, int64_t count) {
       return convertFloat(b, load(from, at, source, count), f32);
     };

@@ -37,8 +37,6 @@ public:
 private:
   Value load(Value row, Value index, Type element, int64_t width);
   void store(Value vector, Value row, Value index);
-  void forPieces(int64_t begin, int64_t end, int64_t lanes,
-                 llvm::function_ref<void(Value, int64_t)> body);
 
   CpuBuilder &b;
   int64_t vectorBits;

@@ -164,6 +164,24 @@ public:
       return Values{};
     });
   }
+  /// Covers [begin, end) by calls of body(index, width): a loop over pieces of
+  /// `width`, a few at a time, then what is left in halved widths.
+  void forPieces(int64_t begin, int64_t end, int64_t width,
+                 llvm::function_ref<void(Value, int64_t)> body) {
+    constexpr int64_t unroll = 4;
+    int64_t step = width * unroll;
+    int64_t looped = begin + (end - begin) / step * step;
+    if (looped != begin)
+      forLoop(i64(begin), i64(looped), step, [&](Value index) {
+        for (int64_t u = 0; u != unroll; ++u)
+          body(add(index, u * width), width);
+      });
+    for (int64_t at = looped; at != end; at += width) {
+      while (width > end - at)
+        width /= 2;
+      body(i64(at), width);
+    }
+  }
   void ifThen(Value condition, llvm::function_ref<void()> then) {
     auto branch = mlir::scf::IfOp::create(*this, condition, /*else=*/false);
     mlir::OpBuilder::InsertionGuard guard(*this);

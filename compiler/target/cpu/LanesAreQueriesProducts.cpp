@@ -23,23 +23,6 @@ using namespace pagoda;
 /// Bytes of a cache line.
 constexpr int64_t lineBytes = 64;
 
-/// Emits body(d, width) for all of `dim` dims: a loop over pieces of `width`, a
-/// few at a time, then dim by dim.
-static void forPieces(CpuBuilder &b, int64_t dim, int64_t width,
-                      llvm::function_ref<void(Value, int64_t)> body) {
-  constexpr int64_t unroll = 4;
-  int64_t looped = dim / (unroll * width) * (unroll * width);
-  if (looped)
-    b.forLoop(b.i64(0), b.i64(looped), unroll * width, [&](Value d) {
-      for (int64_t u = 0; u < unroll; ++u)
-        body(b.add(d, u * width), width);
-    });
-  for (; looped + width <= dim; looped += width)
-    body(b.i64(looped), width);
-  for (; looped < dim; ++looped)
-    body(b.i64(looped), 1);
-}
-
 /// Copies the tile for head `head`, as f32.
 void LanesAreQueries::prepareTile(const KvRows &keys, const KvRows &values,
                                   Value head) {
@@ -52,7 +35,7 @@ void LanesAreQueries::prepareTile(const KvRows &keys, const KvRows &values,
     Value headOffset = b.mul(head, rows.headStride);
     b.forLoop(b.i64(0), b.i64(c.kvTile()), 1, [&](Value key) {
       Value row = rowOf(rows.pointers, key, headOffset);
-      forPieces(b, dim, width, [&](Value d, int64_t count) {
+      b.forPieces(0, dim, width, [&](Value d, int64_t count) {
         Value source = b.at(row, b.mul(d, bytesOf(type)));
         Value piece = count == 1 ? loadAsF32(type, source)
                                  : loadVectorAsF32(type, count, source);

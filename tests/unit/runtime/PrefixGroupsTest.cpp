@@ -18,6 +18,24 @@
 using namespace pagoda;
 using namespace pagoda::test;
 
+// A parent of low priority is set aside while a child of higher priority keeps
+// it; once that child has gone, it is the next, before others like the child.
+TEST(PrefixCache, AParentComesBackToItsOwnPriority) {
+  Cached c(4);
+  c.runAndEnd(tokens(0, 8)); // parent and child
+  c.runAndEnd(tokens(100, 8));
+  for (int32_t first : {0, 100}) {
+    c.lookup(tokens(first, 9));
+    c.cache.setPriority(c.hit, 2);
+  }
+  c.lookup(tokens(0, 5));
+  c.cache.setPriority(c.hit, 0);
+  Ids two(2);
+  ASSERT_TRUE(c.blocks.allocate(two));
+  EXPECT_EQ(c.lookup(tokens(0, 9)), 0);
+  EXPECT_EQ(c.lookup(tokens(100, 9)), 8);
+}
+
 TEST(PrefixCache, TouchPinAndPriority) {
   auto three = [](Cached &c) {
     for (int32_t p : {0, 100, 200})

@@ -125,8 +125,7 @@ TEST(SramFit, CountsLanesAreHeadDim) {
   EXPECT_GT(evaluate(s, machine("x86-64-v3"), narrow).cost, c.cost + 0.2);
   s.prefetch = 2;
   c = evaluate(s, machine("x86-64-v3"), narrow);
-  EXPECT_EQ(part(level(c, "L2"), "K and V on their way"),
-            2 * 8 * 16 * 160 * 4);
+  EXPECT_EQ(part(level(c, "L2"), "K and V on their way"), 2 * 8 * 16 * 160 * 4);
 
   // Head dims are padded to whole vectors in scratch, not in the cache.
   AttentionSpec odd = spec(16, 8, 70);

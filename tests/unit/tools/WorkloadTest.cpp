@@ -45,6 +45,41 @@ SyntheticOptions smallOptions() {
   return options;
 }
 
+TEST(Workload, CascadeVisitsASharedPrefixOnce) {
+  AttentionSpec spec = smallSpec();
+  PlainKernels kernels(spec);
+  auto visits = [&](bool cascade) {
+    EngineOptions options;
+    options.blocks = 200;
+    options.maxSequences = 9;
+    options.maxTokens = 1024;
+    options.cascade = cascade;
+    Engine engine(spec, kernels.set(), options);
+    SeqId prefix = engine.sequences().add();
+    engine.append(prefix, 800);
+    std::vector<SeqId> ids;
+    for (int i = 0; i < 8; ++i) {
+      ids.push_back(engine.sequences().fork(prefix));
+      engine.append(ids.back(), 20);
+    }
+    engine.plan(ids, std::vector<int32_t>(ids.size(), 1));
+    int64_t keys = 0;
+    for (const pagoda_work_item &item : engine.currentPlan().items())
+      keys += int64_t(item.kv_end - item.kv_begin) * item.head_count;
+    return keys / spec.kvHeads;
+  };
+  EXPECT_EQ(visits(false), 8 * 820);
+  EXPECT_EQ(visits(true), 800 + 8 * 20);
+
+  SyntheticOptions options = smallOptions();
+  options.cascade = true;
+  options.seqs = 8;
+  options.promptLen = 820;
+  options.sharedPrefix = 800;
+  RunResult result = runSynthetic(spec, kernels.set(), options);
+  EXPECT_TRUE(result.comparison.ok()) << result.comparison.worst.text();
+}
+
 TEST(Workload, EveryElementIsVerified) {
   for (KvLayout layout : {KvLayout::HND, KvLayout::NHD})
     for (bool causal : {true, false}) {
