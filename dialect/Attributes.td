@@ -84,9 +84,11 @@ def Pagoda_ScheduleAttr : Pagoda_Attr<"Schedule", "schedule"> {
       through the block table: with lanes = head_dim, 1 is V of the same tile and
       n that of n - 1 tiles later; with lanes = queries, what is copied or read
       next of the tile n tiles later; 0 means none (CPU).
-    - `pack`: 1 if the values of a tile, and keys narrower than f32, are copied
-      into scratch memory first, as f32 and in the order in which the register
-      blocks read them (CPU, lanes = queries).
+    - `pack`: how a tile is copied into scratch memory first, in the order in
+      which the register blocks read it (CPU, lanes = queries). 0: not at all.
+      1: its values, and keys narrower than f32, as f32. 2: its values, as pairs
+      of two keys; then both products are of pairs of bf16, which some machines
+      add up in one instruction.
     - `stages`, `warps`: depth of the KV pipeline, warps per block (GPU).
 
     Example:

@@ -57,8 +57,8 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (prefetch < 0)
     return emitError() << "schedule prefetch must be at least 0, got "
                        << prefetch << " (A1)";
-  if (pack != 0 && pack != 1)
-    return emitError() << "schedule pack must be 0 or 1, got " << pack
+  if (pack < 0 || pack > 2)
+    return emitError() << "schedule pack must be 0, 1 or 2, got " << pack
                        << " (A1)";
   return success();
 }

@@ -86,9 +86,10 @@ constexpr NamedGpu namedGpus[] = {
 // banks of 4 bytes).
 constexpr double sharedBytesPerCycle = 128;
 
-// CPUs: two FMA units, half a cache line of L2 a cycle, and the memory stream
-// that tiles are costed with (compiler/tiling/README.md).
-constexpr double fmaUnits = 2, l2BytesPerCycle = 32, streamBytesPerCycle = 4;
+// CPUs: two FMA units, two load ports, half a cache line of L2 a cycle, and the
+// memory stream that tiles are costed with (compiler/tiling/README.md).
+constexpr double fmaUnits = 2, loadPorts = 2, l2BytesPerCycle = 32,
+                 streamBytesPerCycle = 4;
 
 } // namespace
 
@@ -101,6 +102,7 @@ static void setVectors(Machine &machine) {
                                                                : 128;
   machine.vectorRegisters = wide || neon ? 32 : 16;
   machine.flopsPerCycle = fmaUnits * 2 * double(machine.lanesF32());
+  machine.loadsPerCycle = loadPorts;
   machine.nearBytesPerCycle = l2BytesPerCycle;
   machine.memoryBytesPerCycle = streamBytesPerCycle;
 }
@@ -151,6 +153,10 @@ static int64_t waysOfL1(int cpu) {
       firstLine("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
                 "/cache/index0/ways_of_associativity");
   return StringRef(text).getAsInteger(10, ways) ? 0 : ways;
+}
+
+bool Machine::addsPairProducts() const {
+  return cpuFeatures & PAGODA_CPU_AVX512_BF16;
 }
 
 Machine Machine::host() {

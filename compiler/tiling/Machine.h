@@ -55,11 +55,15 @@ struct Machine {
   // What a core, or a multiprocessor, can do in a cycle at most. For estimates
   // of what binds; tiles are not chosen by them.
   double flopsPerCycle = 0;       ///< f32 on a CPU, 16-bit matrices on a GPU
+  double loadsPerCycle = 0;       ///< vector loads from L1 (CPU)
   double nearBytesPerCycle = 0;   ///< reads from L2, or from shared memory
   double memoryBytesPerCycle = 0; ///< its share of the memory bandwidth
 
   /// f32 elements in a vector register.
   int64_t lanesF32() const { return vectorBits / 32; }
+
+  /// Whether one instruction adds the products of pairs of bf16 to an f32.
+  bool addsPairProducts() const;
 
   /// This machine, read at run time.
   static Machine host();

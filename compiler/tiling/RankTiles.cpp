@@ -41,7 +41,9 @@ static void addQueries(std::vector<Schedule> &space, const Machine &machine,
         variant == Variant::Decode ? least : std::max(least, mostRows);
     for (int64_t qTile = least; qTile <= most; qTile += panel)
       for (int64_t kvTile : keys)
-        for (int64_t pack : {0, 1}) {
+        for (int64_t pack : {0, 1, 2}) {
+          if (pack == 2 && !machine.addsPairProducts())
+            continue;
           Schedule s;
           s.qTile = qTile;
           s.kvTile = kvTile;

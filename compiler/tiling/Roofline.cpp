@@ -42,6 +42,21 @@ pagoda::visibleKeys(const AttentionSpec &spec, int64_t position, int64_t keys) {
   return {first, std::min(last, keys)};
 }
 
+/// Vector loads of a CPU's inner loops. Each product of a register block reads
+/// its broadcast rows and its vectors once a step. With lanes along the head
+/// dim, block_rows rows of queries share what is read of a key or value; in
+/// K Q^T each brings a vector of its own, in P V one weight for all vectors.
+static double vectorLoads(const Machine &machine, const AttentionSpec &spec,
+                          const Schedule &s, double pairs) {
+  double fmas = pairs * double(spec.qHeads) / double(machine.lanesF32());
+  double rows = 1 / double(s.blockRows), vectors = 1 / double(s.blockVectors);
+  if (s.lanes == Schedule::Lanes::Queries)
+    return fmas * double(spec.headDim + spec.vHeadDim) * (rows + vectors) /
+           (s.pack == 2 ? 2 : 1);
+  return fmas * (double(spec.headDim) * (rows + 1) +
+                 double(spec.vHeadDim) * (rows + vectors));
+}
+
 Roofline pagoda::roofline(const Machine &machine, const AttentionSpec &spec,
                           const Schedule &schedule, const SequenceWork &work) {
   bool nvidia = machine.kind == TargetKind::Nvidia;
@@ -88,11 +103,21 @@ Roofline pagoda::roofline(const Machine &machine, const AttentionSpec &spec,
     near = tilesVisited * double(divideCeil(schedule.qTile, panel)) *
            (double(schedule.kvTile) * key + state);
   }
-  result.limits = {
-      {nvidia ? "tensor cores" : "FMA", flops, machine.flopsPerCycle, "flop"},
-      {nvidia ? "shared memory" : "L2", kvHeads * near,
-       machine.nearBytesPerCycle, "B"},
-      {"memory", rows + kvHeads * keysRead * key, machine.memoryBytesPerCycle,
-       "B"}};
+  double rate = machine.flopsPerCycle;
+  StringRef arithmetic = nvidia ? "tensor cores" : "FMA";
+  if (schedule.pack == 2) {
+    arithmetic = "bf16 pairs";
+    // Without the instruction each pair is two products.
+    rate *= machine.addsPairProducts() ? 2 : 1;
+  }
+  result.limits = {{arithmetic, flops, rate, "flop"}};
+  if (!nvidia)
+    result.limits.push_back({"load ports",
+                             vectorLoads(machine, spec, schedule, result.pairs),
+                             machine.loadsPerCycle, "load"});
+  result.limits.push_back({nvidia ? "shared memory" : "L2", kvHeads * near,
+                           machine.nearBytesPerCycle, "B"});
+  result.limits.push_back({"memory", rows + kvHeads * keysRead * key,
+                           machine.memoryBytesPerCycle, "B"});
   return result;
 }

@@ -30,9 +30,9 @@ struct SequenceWork {
 /// Something that a machine has only so much of.
 struct Limit {
   llvm::StringRef name; ///< "FMA", "tensor cores", "L2", "memory", ...
-  double amount = 0;    ///< flops or bytes
+  double amount = 0;    ///< flops, loads or bytes
   double perCycle = 0;  ///< of one core or multiprocessor
-  llvm::StringRef unit; ///< "flop" or "B"
+  llvm::StringRef unit; ///< "flop", "load" or "B"
 
   double cycles() const { return amount / perCycle; }
 };
@@ -40,7 +40,7 @@ struct Limit {
 struct Roofline {
   double pairs = 0;      ///< of a query and a key it sees, of one query head
   double leastBytes = 0; ///< q, o, and the visible keys and values, once each
-  llvm::SmallVector<Limit, 3> limits;
+  llvm::SmallVector<Limit, 4> limits; ///< arithmetic first, memory last
 
   double flops() const { return limits[0].amount; }
   double memoryBytes() const { return limits.back().amount; }

@@ -138,8 +138,8 @@ static Error checkFields(const Schedule &schedule, const Machine &machine) {
       return createStringError(
           "schedule " + field.key + " must be between " + Twine(field.least) +
           " and " + Twine(largestValue) + ", got " + Twine(value) + " (M1)");
-    if (field.key == "pack" && value > 1)
-      return createStringError("schedule pack must be 0 or 1, got " +
+    if (field.key == "pack" && value > 2)
+      return createStringError("schedule pack must be 0, 1 or 2, got " +
                                Twine(value) + " (M1)");
     if (!field.readBy(machine.kind) && value != unread)
       return createStringError("schedule " + field.key + " is not read by a " +
@@ -196,6 +196,16 @@ Error pagoda::checkSchedule(const Schedule &schedule, const Machine &machine,
     return createStringError("schedule block_rows must be at most q_tile, " +
                              Twine(schedule.qTile) + ", got " +
                              Twine(schedule.blockRows) + " (M6)");
+
+  if (schedule.pack == 2 &&
+      (schedule.lanes != Schedule::Lanes::Queries ||
+       spec.qType != DType::BF16 || spec.kvType != DType::BF16 ||
+       spec.headDim % 2 != 0 || schedule.kvTile % 2 != 0))
+    return createStringError(
+        "schedule pack 2 needs lanes = queries, queries and keys of bf16, an "
+        "even head dim and an even kv_tile, got head dim " +
+        Twine(spec.headDim) + " and kv_tile " + Twine(schedule.kvTile) +
+        " (M9)");
 
   TileCandidate use = evaluate(schedule, machine, spec, /*explain=*/false);
   for (const LevelUse &level : use.levels)

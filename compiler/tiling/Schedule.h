@@ -45,7 +45,7 @@ struct Schedule {
   int64_t blockRows = 1;    ///< register block: broadcast rows (CPU)
   int64_t blockVectors = 1; ///< register block: vectors (CPU)
   int64_t prefetch = 0;     ///< tiles ahead that are fetched (CPU)
-  int64_t pack = 0;         ///< 1: V is copied in register-block order (CPU)
+  int64_t pack = 0;         ///< V copied: 1 as f32, 2 as bf16 pairs (CPU)
   int64_t stages = 1;       ///< depth of the KV pipeline (GPU)
   int64_t warps = 1;        ///< per block (GPU)
 
@@ -71,7 +71,7 @@ llvm::Error applyOverrides(Schedule &schedule, const Machine &machine,
                            llvm::ArrayRef<std::string> overrides);
 
 /// Whether kernels of `spec` can be built by `schedule` for `machine` at all;
-/// cache shares are advice and never refused. The constraints M1 to M8 are
+/// cache shares are advice and never refused. The constraints M1 to M9 are
 /// listed in compiler/tiling/README.md; an error names field, expected and
 /// actual value.
 llvm::Error checkSchedule(const Schedule &schedule, const Machine &machine,

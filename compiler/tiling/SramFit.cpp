@@ -54,9 +54,10 @@ constexpr double referenceLength = 2048;
 constexpr double stateKeys = 2.5, stateKeysDecode = 0.5, stateKeysNvidia = 2;
 // Bytes per cycle at which K and V come from beyond L2.
 constexpr double streamBytesPerCycle = 4;
-// Copying the values of a tile, in time of one panel; walking them where they
-// lie if they fall into too few sets of L1; ways that P and O need of a set.
-constexpr double packPanels = 0.5, conflicts = 0.15;
+// Copying the values of a tile, in time of so many vectors of rows; walking
+// them where they lie if they fall into too few sets of L1; ways that P and O
+// need of a set.
+constexpr double packLanes = 1.5, conflicts = 0.15;
 constexpr int64_t waysOfOthers = 3;
 // Converting each element where it is broadcast (bench/results/cpu.md).
 constexpr double widening = 0.45;
@@ -227,6 +228,12 @@ static TileCandidate evaluateQueries(const Schedule &s, const Machine &machine,
          {{"block_vectors", double(s.blockVectors)}, {"lanes", double(lanes)}},
          double(panel), "rows");
   int64_t dim = std::max(spec.headDim, spec.vHeadDim);
+  // A pair of bf16 takes the place of an f32; its products come in half the
+  // time, where there is an instruction for them, and all else does not.
+  bool pairs = s.pack == 2;
+  bool canPair = machine.addsPairProducts() && spec.qType == DType::BF16 &&
+                 spec.kvType == DType::BF16 && spec.headDim % 2 == 0;
+  double pace = pairs && canPair ? 2 : 1;
   a.l1({{"Q^T or O^T panel", dim * panel * f32Bytes},
         {"S^T panel", s.kvTile * panel * f32Bytes}},
        machine);
@@ -234,11 +241,15 @@ static TileCandidate evaluateQueries(const Schedule &s, const Machine &machine,
   int64_t element = byteSize(spec.kvType);
   int64_t kTile = s.kvTile * spec.headDim;
   bool narrow = element < f32Bytes;
-  a.l2({{"K tile", kTile * (s.pack ? f32Bytes : element)},
-        {"V tile", vTile * (s.pack ? f32Bytes : element)},
+  int64_t copied = s.pack == 1 ? f32Bytes : element;
+  int64_t qBytes = pairs ? element : f32Bytes;
+  a.l2({{"K tile", kTile * copied},
+        {"V tile", vTile * copied},
         {"next V tile", s.prefetch * vTile * element},
-        {"next K tile", s.pack && narrow ? s.prefetch * kTile * element : 0},
-        {"Q^T and O^T", rows * a.rowBytes()},
+        {"next K tile",
+         s.pack == 1 && narrow ? s.prefetch * kTile * element : 0},
+        {"Q^T and O^T",
+         rows * (spec.headDim * qBytes + spec.vHeadDim * f32Bytes)},
         {"S^T panel", s.kvTile * panel * f32Bytes},
         {"m, l, alpha", 3 * rows * f32Bytes}},
        machine);
@@ -257,16 +268,21 @@ static TileCandidate evaluateQueries(const Schedule &s, const Machine &machine,
          {{"lanes", double(lanes)},
           {"element", double(byteSize(spec.kvType))},
           {"q_tile", double(s.qTile)}},
-         2.0 * double(lanes * byteSize(spec.kvType)) /
+         pace * 2.0 * double(lanes * byteSize(spec.kvType)) /
              (streamBytesPerCycle * double(s.qTile)));
-  int64_t panels = rows / panel;
   a.cost("elements widened one by one",
          "0.45 if narrower than f32 and not packed",
          {{"element", double(element)}, {"pack", double(s.pack)}},
          narrow && !s.pack ? widening : 0);
+  if (canPair || pairs)
+    a.cost("products of elements, not pairs",
+           "1 if pairs could be, or are but have no instruction",
+           {{"pack", double(s.pack)}, {"instruction", double(canPair)}},
+           pairs == canPair ? 0 : 1);
   if (s.pack) {
-    a.cost("copy of V", "0.5 / panels", {{"panels", double(panels)}},
-           packPanels / double(panels));
+    a.cost("copy of V", "1.5 * lanes / q_tile",
+           {{"lanes", double(lanes)}, {"q_tile", double(s.qTile)}},
+           pace * packLanes * double(lanes) / double(s.qTile));
   } else {
     int64_t heads = spec.layout == KvLayout::NHD ? spec.kvHeads : 1;
     int64_t stride = heads * spec.vHeadDim * element;
@@ -277,7 +293,7 @@ static TileCandidate evaluateQueries(const Schedule &s, const Machine &machine,
   }
   a.cost("values that come late", "0.05 if nothing is prefetched",
          {{"prefetch", double(s.prefetch)}}, s.prefetch ? 0 : lateValues);
-  a.stateUpdate(stateKeys);
+  a.stateUpdate(pace * stateKeys);
   // A panel stops at the keys that its last row sees.
   a.beyondDiagonal(std::max<int64_t>(1, panel / spec.group()), s.blockRows);
   a.cost("items too large to spread", "0.5 * tokens / length",

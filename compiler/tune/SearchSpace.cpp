@@ -144,7 +144,8 @@ std::vector<Schedule> pagoda::neighbours(const Schedule &schedule,
                                machine.lanesF32());
         s.kvTile = int64_t(alignTo(s.kvTile, rows));
       });
-    with([](Schedule &s) { s.pack = !s.pack; });
+    for (int64_t pack : {0, 1, 2})
+      with([&](Schedule &s) { s.pack = pack; });
     with([](Schedule &s) { s.prefetch = !s.prefetch; });
     if (variant == Variant::Decode)
       space.add(withHeadDim(schedule, spec));
@@ -260,6 +261,8 @@ static Schedule draw(std::mt19937_64 &random, const Machine &machine,
         alignTo(pick<9>(random, {8, 16, 32, 48, 64, 96, 128, 192, 256}), rows));
     s.prefetch = int64_t(random() % 2);
     s.pack = int64_t(random() % 2);
+    if (s.pack && machine.addsPairProducts())
+      s.pack += int64_t(random() % 2);
     return s;
   }
   SmallVector<int64_t> divisors;

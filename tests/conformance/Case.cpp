@@ -113,6 +113,8 @@ AttentionSpec randomSpec(Random &random) {
     for (int h = 0; h < spec.qHeads; ++h)
       spec.alibiSlopes.push_back(
           float(std::exp2(-8.0 * (h + 1) / double(spec.qHeads))));
+  if (random.chance(40))
+    spec.qType = spec.kvType = random.pick({DType::F16, DType::BF16});
   return spec;
 }
 
@@ -131,6 +133,8 @@ std::vector<std::string> randomSchedule(Random &random,
     result.push_back(
         "prefill.q_tile=" +
         std::to_string(spec.qHeads / spec.kvHeads * random.between(1, 9)));
+  if (spec.qType == DType::BF16 && spec.headDim % 2 == 0 && random.chance(50))
+    result.push_back("prefill.pack=2");
   return result;
 }
 
@@ -172,6 +176,12 @@ std::string kernelKey(const Case &c) {
     os << ", " << entry;
   os << c.mods;
   return os.str();
+}
+
+void retype(std::vector<Case> &cases, DType type) {
+  for (Case &c : cases)
+    if (c.spec.qType == DType::F32)
+      c.spec.qType = c.spec.kvType = type;
 }
 
 Case makeCase(std::string name, std::vector<Length> lengths) {

@@ -73,6 +73,9 @@ std::string describe(const Case &c);
 /// Two cases of the same key can share one compiled library.
 std::string kernelKey(const Case &c);
 
+/// Gives the cases of f32 elements of `type`.
+void retype(std::vector<Case> &cases, DType type);
+
 /// A case of f32, 4/2 heads, head dim 64, block 16, hnd, causal.
 Case makeCase(std::string name, std::vector<Length> lengths);
 

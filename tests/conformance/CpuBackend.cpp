@@ -32,7 +32,9 @@ constexpr uint32_t SupportedFeatures =
     PAGODA_FEATURE_CAUSAL | PAGODA_FEATURE_WINDOW | PAGODA_FEATURE_SOFTCAP |
     PAGODA_FEATURE_ALIBI | PAGODA_FEATURE_SINKS | PAGODA_FEATURE_CHUNK |
     PAGODA_FEATURE_PREFIX_LM;
-bool isSupported(DType type) { return type == DType::F32; }
+bool isSupported(DType type) {
+  return type == DType::F32 || type == DType::F16 || type == DType::BF16;
+}
 
 /// Compiled libraries that are kept; a random sweep makes many.
 constexpr size_t MaxLibraries = 24;

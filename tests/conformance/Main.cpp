@@ -15,6 +15,7 @@
 #endif
 #include "tests/conformance/Backend.h"
 
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Regex.h"
@@ -51,8 +52,8 @@ struct Options {
                "able to run its code (default: host, or sm_80)")};
   cl::opt<std::string> dtype{
       "dtype",
-      cl::desc("With the emulator: f16 (default) or bf16 for cases of f32"),
-      cl::init("f16")};
+      cl::desc("f32, f16 or bf16 for cases of f32 (default: f32, or f16 with "
+               "the emulator)")};
   cl::list<std::string> schedule{
       "schedule", cl::desc("Override of the schedule"),
       cl::value_desc("key=value"), cl::CommaSeparated};
@@ -69,7 +70,8 @@ std::string reproduce(const char *program, const Options &options,
                std::to_string(options.cases);
   command += " --filter '^" + Regex::escape(c.name) + "$'";
   if (options.backend != "cpu")
-    command += " --backend " + options.backend + " --dtype " + options.dtype;
+    command += " --backend " + options.backend;
+  command += " --dtype " + options.dtype;
   if (!options.machine.empty())
     command += " --machine " + options.machine;
   for (const std::string &entry : options.schedule)
@@ -135,13 +137,21 @@ int main(int argc, char **argv) {
     errs() << "no case matches '" << options.filter << "'\n";
     return 2;
   }
-#ifdef PAGODA_HAS_EMULATOR
-  if (options.dtype != "f16" && options.dtype != "bf16") {
-    errs() << "--dtype " << options.dtype << ": expected f16 or bf16\n";
+  if (options.dtype.empty())
+    options.dtype = options.backend == "emulator" ? "f16" : "f32";
+  std::optional<DType> type = StringSwitch<std::optional<DType>>(options.dtype)
+                                  .Case("f32", DType::F32)
+                                  .Case("f16", DType::F16)
+                                  .Case("bf16", DType::BF16)
+                                  .Default(std::nullopt);
+  if (!type) {
+    errs() << "--dtype " << options.dtype << ": expected f32, f16 or bf16\n";
     return 2;
   }
+  retype(cases, *type);
+#ifdef PAGODA_HAS_EMULATOR
   if (options.backend == "emulator")
-    cases = gpuTable(cases, options.dtype == "f16" ? DType::F16 : DType::BF16);
+    cases = gpuTable(cases, *type);
 #endif
   if (options.list) {
     for (const Case &c : cases)

@@ -179,6 +179,9 @@ void addOrders(std::vector<Case> &cases) {
         c.spec.vHeadDim = 40;
       }
       addPlans(cases, c);
+      c.name += ".packed";
+      c.schedule[0] += ",pack=1";
+      cases.push_back(c);
     }
 }
 

@@ -215,8 +215,12 @@ std::string countText(double value, StringRef unit) {
   return (numberText(value) + " " + prefix + unit).str();
 }
 
+std::string percentText(double share) {
+  return formatv("{0:F0}%", 100 * share).str();
+}
+
 void printRoofline(raw_ostream &os, const Roofline &roofline,
-                   const SequenceWork &work) {
+                   const SequenceWork &work, double cost) {
   heading(os, formatv("work for {0} new token{1} at the end of {2}, one layer",
                       work.queries, work.queries == 1 ? "" : "s", work.keys));
   const Limit &binding = roofline.binding();
@@ -226,6 +230,10 @@ void printRoofline(raw_ostream &os, const Roofline &roofline,
                   numberText(limit.perCycle), limit.unit,
                   countText(limit.cycles(), "cycles"),
                   &limit == &binding ? "   <- binds" : "");
+  os << formatv("    should reach  {0,14}   {1} of what binds, by the cost "
+                "above\n",
+                countText(binding.cycles() * cost, "cycles"),
+                percentText(1 / cost));
   os << formatv("    intensity     {0,14}   flop per byte of memory; memory "
                 "binds below {1}\n",
                 numberText(roofline.intensity()), numberText(roofline.ridge()));
@@ -268,7 +276,8 @@ void printKernel(raw_ostream &os, const KernelSummary &kernel,
     if (!isPaper(step) && !isLevel(tile, step))
       printStep(os, step);
   printCandidates(os, tile, rankTiles(machine, spec, variant), nvidia);
-  printRoofline(os, roofline(machine, spec, tile.schedule, work), work);
+  printRoofline(os, roofline(machine, spec, tile.schedule, work), work,
+                tile.cost);
 }
 
 /// The lengths to judge by.

@@ -17,7 +17,7 @@ static int64_t bytesOf(Type element) {
 
 /// `width` elements of `row` from `index` on.
 Value CacheRows::load(Value row, Value index, Type element, int64_t width) {
-  return b.load(VectorType::get({width}, element),
+  return b.load(VectorType::get({width}, storedAs(element)),
                 b.at(row, b.mul(index, bytesOf(element))), bytesOf(element));
 }
 
@@ -33,7 +33,8 @@ void CacheRows::copy(Value from, Value to, int64_t begin, int64_t end) {
   int64_t bits =
       std::max(read.getIntOrFloatBitWidth(), write.getIntOrFloatBitWidth());
   b.forPieces(begin, end, vectorBits / bits, [&](Value index, int64_t width) {
-    store(convertFloat(b, load(from, index, read, width), write), to, index);
+    store(convertFloat(b, load(from, index, read, width), read, write), to,
+          index);
   });
 }
 
@@ -43,7 +44,7 @@ void CacheRows::rotate(Value from, Value to, Value cos, Value sin,
   int64_t half = rotaryDim / 2;
   b.forPieces(0, half, vectorBits / 32, [&](Value index, int64_t width) {
     auto read = [&](Value at, int64_t count) {
-      return convertFloat(b, load(from, at, source, count), f32);
+      return convertFloat(b, load(from, at, source, count), source, f32);
     };
     Value x, y, xAt = index, yAt = b.add(index, half);
     if (interleaved) {
@@ -60,10 +61,10 @@ void CacheRows::rotate(Value from, Value to, Value cos, Value sin,
     Value newY = b.fma(y, c, b.mulf(x, s));
     if (interleaved) {
       Value pairs = vector::InterleaveOp::create(b, newX, newY);
-      store(convertFloat(b, pairs, target), to, xAt);
+      store(convertFloat(b, pairs, f32, target), to, xAt);
     } else {
-      store(convertFloat(b, newX, target), to, xAt);
-      store(convertFloat(b, newY, target), to, yAt);
+      store(convertFloat(b, newX, f32, target), to, xAt);
+      store(convertFloat(b, newY, f32, target), to, yAt);
     }
   });
 }

@@ -121,12 +121,22 @@ LogicalResult Checker::sizes() {
       return kernel.emitOpError() << "schedule heads must be 1 with lanes = "
                                      "queries, got "
                                   << schedule.getHeads();
+    bool bf16 = kernel.getQType().isBF16() && cache.getElt().isBF16();
+    if (schedule.getPack() == 2 &&
+        (!bf16 || cache.getKDim() % 2 != 0 || schedule.getKvTile() % 2 != 0))
+      return kernel.emitOpError()
+             << "schedule pack = 2 takes pairs of bf16: expected queries and "
+                "keys of bf16, an even head dim and an even kv_tile, got "
+             << kernel.getQType() << ", " << cache.getElt() << ", "
+             << cache.getKDim() << " and " << schedule.getKvTile();
     if (schedule.getKvTile() % schedule.getBlockRows() != 0)
       return kernel.emitOpError()
              << "schedule kv_tile must be a multiple of block_rows, "
              << schedule.getBlockRows() << ", got " << schedule.getKvTile();
     return success();
   }
+  if (schedule.getPack() == 2)
+    return kernel.emitOpError("schedule pack = 2 needs lanes = queries");
   if (schedule.getOrder() < LoopOrder::q_outer)
     return kernel.emitOpError()
            << "schedule order " << stringifyLoopOrder(schedule.getOrder())

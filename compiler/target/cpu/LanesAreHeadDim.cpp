@@ -186,12 +186,12 @@ Value LanesAreHeadDim::cacheVector(Value row, Value column, int64_t count) {
   auto maskType = VectorType::get({c.lanes}, b.getI1Type());
   Value enabled = arith::ConstantOp::create(
       b, DenseElementsAttr::get(maskType, ArrayRef<bool>(mask)));
-  auto vectorType = VectorType::get({c.lanes}, type);
-  Value zero = arith::ConstantOp::create(
-      b, DenseElementsAttr::get(vectorType, b.getFloatAttr(type, 0.0)));
+  auto vectorType = VectorType::get({c.lanes}, storedAs(type));
+  Value zero =
+      arith::ConstantOp::create(b, cast<TypedAttr>(b.getZeroAttr(vectorType)));
   Value value = LLVM::MaskedLoadOp::create(b, vectorType, pointer, enabled,
                                            zero, uint32_t(bytesOf(type)));
-  return convertFloat(b, value, b.getF32Type());
+  return convertFloat(b, value, type, b.getF32Type());
 }
 
 /// Lanes of the result: the sums of the lanes of each vector. A power of two of

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/target/cpu/LanesAreQueries.h"
+#include "compiler/target/cpu/NarrowFloat.h"
 
 #include <limits>
 
@@ -18,13 +19,16 @@ using namespace mlir;
 using namespace pagoda;
 
 /// Packed row r of the item is head r % group of token r / group. Rows past the
-/// item's last repeat it: they are computed and never stored.
+/// item's last repeat it: they are computed and never stored. Pairs are moved
+/// as they are.
 void LanesAreQueries::loadQ(const Panel &panel) {
-  Type type = c.kernel.getQType();
-  Value panelQ = panelOf(q, kDim(), panel);
+  bool pairs = c.takesPairs();
+  Type type = c.kernel.getQType(), moved = pairs ? b.i32Type() : type;
+  int64_t bytes = bytesOf(moved);
+  Value panelQ = panelOf(q, qColumns(), panel);
   Value lastRow = b.sub(b.widen(c.item.packedRows), 1);
-  forEachVector([&](Value n, Value bytes) {
-    Value target = b.at(panelQ, bytes);
+  forEachVector([&](Value n, Value vectorOffset) {
+    Value target = b.at(panelQ, vectorOffset);
     Values sources;
     for (int64_t lane = 0; lane < c.lanes; ++lane) {
       Value row = b.add(
@@ -40,21 +44,27 @@ void LanesAreQueries::loadQ(const Panel &panel) {
                 b.mul(queryHead(panel.head, head), c.arg("q_head_stride")));
       sources.push_back(b.at(c.arg("q"), b.mul(offset, bytesOf(type))));
     }
-    int64_t whole = kDim() / c.lanes * c.lanes;
+    auto load = [&](int64_t count, Value pointer) {
+      Type piece = count == 1 ? moved : VectorType::get({count}, moved);
+      if (pairs)
+        return b.load(piece, pointer, bytesOf(type));
+      return count == 1 ? loadAsF32(type, pointer)
+                        : loadVectorAsF32(type, count, pointer);
+    };
+    int64_t whole = qColumns() / c.lanes * c.lanes;
     if (whole)
       b.forLoop(b.i64(0), b.i64(whole), c.lanes, [&](Value d) {
         Values block;
         for (Value source : sources)
-          block.push_back(loadVectorAsF32(
-              type, c.lanes, b.at(source, b.mul(d, bytesOf(type)))));
+          block.push_back(load(c.lanes, b.at(source, b.mul(d, bytes))));
         Value row = b.at(target, b.mul(d, rowBytes()));
         for (auto [i, column] : llvm::enumerate(transposed(block)))
           storeRow(column, b.at(row, i * rowBytes()), 0);
       });
-    for (int64_t d = whole; d < kDim(); ++d) {
-      Value column = b.splat(b.f32(0), c.lanes);
+    for (int64_t d = whole; d < qColumns(); ++d) {
+      Value column = b.splat(pairs ? b.i32(0) : b.f32(0), c.lanes);
       for (auto [lane, source] : llvm::enumerate(sources)) {
-        Value element = loadAsF32(type, b.at(source, d * bytesOf(type)));
+        Value element = load(1, b.at(source, d * bytes));
         column = vector::InsertOp::create(b, element, column,
                                           ArrayRef<int64_t>{int64_t(lane)});
       }
@@ -179,25 +189,40 @@ void LanesAreQueries::softmaxStep(SoftmaxStepOp op, const Panel &panel) {
     storeRow(after[n], rowsM, n);
     storeRow(decays[n], rowsAlpha, n);
   }
-  Values sums = b.forLoop(b.i64(0), keys, 1, splats(0, vectors()),
-                          [&](Value key, ValueRange carried) {
-                            Value row = scoresOf(panel, key);
-                            Values next;
-                            for (int64_t n = 0; n < vectors(); ++n) {
-                              Value distance = b.subf(loadRow(row, n), most[n]);
-                              Value p = b.exp2(b.mulf(distance, factor));
-                              storeRow(p, row, n);
-                              next.push_back(b.addf(carried[n], p));
-                            }
-                            return next;
-                          });
+  auto weight = [&](Value row, int64_t n) {
+    return b.exp2(b.mulf(b.subf(loadRow(row, n), most[n]), factor));
+  };
+  // Weights take the place of scores; pairs of them half of it. A last pair
+  // may lack its second.
+  bool pairs = c.takesPairs();
+  Value zero = splats(0, 1)[0];
+  Values sums = b.forLoop(
+      b.i64(0), keys, pairs ? 2 : 1, splats(0, vectors()),
+      [&](Value key, ValueRange carried) {
+        Value row = scoresOf(panel, key);
+        Values next;
+        for (int64_t n = 0; n < vectors(); ++n) {
+          Value p = weight(row, n), sum = b.addf(carried[n], p);
+          if (pairs) {
+            Value second = weight(scoresOf(panel, b.add(key, 1)), n);
+            if (panel.valid)
+              second = b.select(
+                  b.compare(arith::CmpIPredicate::slt, b.add(key, 1), keys),
+                  second, zero);
+            sum = b.addf(sum, second);
+            p = pairsOfBf16(b, p, second);
+          }
+          storeRow(p, pairs ? scoresOf(panel, b.div(key, 2)) : row, n);
+          next.push_back(sum);
+        }
+        return next;
+      });
   for (int64_t n = 0; n < vectors(); ++n) {
     Value kept = b.mulf(loadRow(rowsL, n), decays[n]);
     Value total = b.addf(kept, sums[n]);
     storeRow(total, rowsL, n);
     if (!normalises())
       continue;
-    Value zero = splats(0, 1)[0];
     Value none =
         arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, total, zero);
     Value inverse =

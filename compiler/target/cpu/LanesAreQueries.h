@@ -17,6 +17,11 @@
 // are read straight from the cache; so are values. Where the schedule packs, a
 // tile's values, and keys narrower than f32, are first copied as f32.
 //
+// With pairs of bf16 (pack = 2) the same shape holds with 32-bit pairs for
+// elements: Q^T is [dim pair][row] and meets pairs of a key's dims, as they lie
+// in the cache; P^T is [key pair][row] and meets pairs of two keys' values, of
+// which the tile's copy consists.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef PAGODA_COMPILER_TARGET_CPU_LANESAREQUERIES_H
@@ -30,7 +35,7 @@ class LanesAreQueries final : public TileEmitter {
 public:
   LanesAreQueries(KernelContext &context) : TileEmitter(context) {
     int64_t heads = c.schedule.getHeads(), rows = panels() * panelRows();
-    q = c.slots.reserve(heads * rows * kDim() * 4);
+    q = c.slots.reserve(heads * rows * qColumns() * 4);
     o = c.slots.reserve(heads * rows * vDim() * 4);
     m = c.slots.reserve(heads * rows * 4);
     l = c.slots.reserve(heads * rows * 4);
@@ -45,7 +50,7 @@ public:
     nowhere = c.slots.reserve(vDim() * 4);
     if (packs())
       packed =
-          c.slots.reserve(c.kvTile() * llvm::alignTo(vDim(), blockRows()) * 4);
+          c.slots.reserve(pColumns() * llvm::alignTo(vDim(), blockRows()) * 4);
     if (c.packsKeys())
       packedKeys = c.slots.reserve(c.kvTile() * kDim() * 4);
   }
@@ -74,6 +79,11 @@ private:
     return c.schedule.getOrder() == LoopOrder::kv_outer;
   }
   bool packs() const { return c.schedule.getPack(); }
+  /// 32-bit columns of Q and of P.
+  int64_t qColumns() const { return c.takesPairs() ? kDim() / 2 : kDim(); }
+  int64_t pColumns() const {
+    return c.takesPairs() ? c.kvTile() / 2 : c.kvTile();
+  }
   int64_t blockRows() const { return c.schedule.getBlockRows(); }
   int64_t vectors() const { return c.schedule.getBlockVectors(); }
   int64_t kDim() const { return c.cache.getKDim(); }
@@ -97,6 +107,11 @@ private:
     return b.load(b.vectorType(c.lanes), b.at(row, n * vectorBytes()),
                   vectorBytes());
   }
+  /// Vector n of a row of Q or P, as multiplyAdd takes it.
+  Value loadFactor(Value row, int64_t n);
+  /// What is at `pointer` (of `type`, or a pair) in all lanes, likewise.
+  Value broadcastFactor(Type type, Value pointer, Value mask = nullptr);
+  Value multiplyAdd(Value x, Value y, Value sum);
   void storeRow(Value value, Value row, int64_t n) {
     b.store(value, b.at(row, n * vectorBytes()), vectorBytes());
   }
@@ -126,6 +141,7 @@ private:
   }
   Values transposed(Values rows);
   void storeRows(const Panel &panel, Type type);
+  void packPairs(const KvRows &values, Value head);
   void pvColumns(const KvRows &rows, const Panel &panel, Value column,
                  int64_t count, ValueRange scale);
 
@@ -134,7 +150,8 @@ private:
   int64_t scales;               ///< and what it is multiplied by
   int64_t nowhere;              ///< a row that nobody reads
   int64_t share = 0;            ///< of the tile in a normalised O: 1 / l
-  int64_t packed = 0; ///< V of a tile: [v_dim / block_rows][key][block_rows]
+  int64_t packed = 0; ///< V of a tile: [v_dim / block_rows][key][block_rows],
+                      ///< or with [key pair]
   int64_t packedKeys = 0; ///< K of a tile: [key][k_dim]
 };
 

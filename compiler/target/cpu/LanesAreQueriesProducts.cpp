@@ -11,11 +11,16 @@
 // row after the other: at a stride that maps all of them to a few sets of the
 // first-level cache. With `pack`, each tile's values are copied once, in the
 // order in which all panels then read them; so are keys that would have to be
-// widened one broadcast element at a time.
+// widened one broadcast element at a time. In products of pairs of bf16, a
+// 32-bit pair stands for an element everywhere: keys are pairs of dims where
+// they lie, values are copied as pairs of two keys.
 //
 //===----------------------------------------------------------------------===//
 
 #include "compiler/target/cpu/LanesAreQueries.h"
+#include "compiler/target/cpu/NarrowFloat.h"
+
+#include "runtime/include/pagoda/kernel_abi.h"
 
 using namespace mlir;
 using namespace pagoda;
@@ -23,11 +28,63 @@ using namespace pagoda;
 /// Bytes of a cache line.
 constexpr int64_t lineBytes = 64;
 
-/// Copies the tile for head `head`, as f32.
+Value LanesAreQueries::loadFactor(Value row, int64_t n) {
+  Type element = c.takesPairs() ? b.i32Type() : Type(b.getF32Type());
+  return b.load(VectorType::get({c.lanes}, element),
+                b.at(row, n * vectorBytes()), vectorBytes());
+}
+
+Value LanesAreQueries::broadcastFactor(Type type, Value pointer, Value mask) {
+  if (!c.takesPairs())
+    return b.splat(loadAsF32(type, pointer), c.lanes);
+  Value pair = b.load(b.i32Type(), pointer, bytesOf(c.cache.getElt()));
+  if (mask)
+    pair = arith::AndIOp::create(b, pair, mask);
+  return b.splat(pair, c.lanes);
+}
+
+Value LanesAreQueries::multiplyAdd(Value x, Value y, Value sum) {
+  if (!c.takesPairs())
+    return b.fma(x, y, sum);
+  uint64_t features = c.kernel.getTarget()->getCpuFeatures();
+  return addPairProducts(b, x, y, sum, features & PAGODA_CPU_AVX512_BF16);
+}
+
+/// Copies the tile's values for head `head` as pairs of two keys,
+/// [d / block_rows][key pair][d % block_rows].
+void LanesAreQueries::packPairs(const KvRows &values, Value head) {
+  Type bits = b.getI16Type();
+  Value headOffset = b.mul(head, values.headStride);
+  b.forLoop(b.i64(0), b.i64(pColumns()), 1, [&](Value pair) {
+    Value key = b.mul(pair, 2);
+    Value first = rowOf(values.pointers, key, headOffset);
+    Value second = rowOf(values.pointers, b.add(key, 1), headOffset);
+    b.forPieces(0, vDim(), blockRows(), [&](Value d, int64_t count) {
+      Type piece = VectorType::get({count}, bits);
+      Type wide = VectorType::get({count}, b.i32Type());
+      auto load = [&](Value row) -> Value {
+        Value elements = b.load(piece, b.at(row, b.mul(d, 2)), 2);
+        return arith::ExtUIOp::create(b, wide, elements);
+      };
+      Value upper =
+          arith::ShLIOp::create(b, load(second), b.splat(b.i32(16), count));
+      Value block = b.div(d, blockRows());
+      Value column = b.sub(d, b.mul(block, blockRows()));
+      Value index = b.add(
+          b.mul(b.add(b.mul(block, pColumns()), pair), blockRows()), column);
+      b.store(arith::OrIOp::create(b, load(first), upper),
+              b.at(c.slot(packed), b.mul(index, 4)), 4);
+    });
+  });
+}
+
+/// Copies the tile for head `head`: as pairs, or as f32.
 void LanesAreQueries::prepareTile(const KvRows &keys, const KvRows &values,
                                   Value head) {
   if (!packs())
     return;
+  if (c.takesPairs())
+    return packPairs(values, head);
   Type type = c.cache.getElt();
   // Dims [d, d + width) of each row go to target(key, d).
   auto copy = [&](const KvRows &rows, int64_t dim, int64_t width,
@@ -82,8 +139,9 @@ void LanesAreQueries::prefetchNext(const KvRows &keys, const KvRows &values,
 void LanesAreQueries::qk(QkOp op, const Panel &panel) {
   const KvRows &rows = c.kvRows.find(op.getK())->second;
   Type type = c.packsKeys() ? b.getF32Type() : c.cache.getElt();
-  int64_t block = blockRows(), bytes = bytesOf(type);
-  Value queries = panelOf(q, kDim(), panel);
+  int64_t block = blockRows(), columns = qColumns();
+  int64_t bytes = c.takesPairs() ? 4 : bytesOf(type);
+  Value queries = panelOf(q, columns, panel);
   Value headOffset = b.mul(panel.head, rows.headStride);
   c.scores[op.getS()] = {s, panel.valid};
   auto rowAt = [&](Value key) {
@@ -107,14 +165,13 @@ void LanesAreQueries::qk(QkOp op, const Panel &panel) {
       Value row = b.at(b.at(queries, b.mul(d, rowBytes())), ahead * rowBytes());
       Values vectorsOfQ;
       for (int64_t n = 0; n < vectors(); ++n)
-        vectorsOfQ.push_back(loadRow(row, n));
+        vectorsOfQ.push_back(loadFactor(row, n));
       for (int64_t r = 0; r < block; ++r) {
-        Value element = loadAsF32(
+        Value splat = broadcastFactor(
             type, b.at(b.at(pointers[r], b.mul(d, bytes)), ahead * bytes));
-        Value splat = b.splat(element, c.lanes);
         for (int64_t n = 0; n < vectors(); ++n) {
           Value &sum = sums[r * vectors() + n];
-          sum = b.fma(splat, vectorsOfQ[n], sum);
+          sum = multiplyAdd(splat, vectorsOfQ[n], sum);
         }
       }
       return sums;
@@ -122,7 +179,7 @@ void LanesAreQueries::qk(QkOp op, const Panel &panel) {
     // A cache line of f32 at a time, and of the next rows meanwhile. Masked
     // tiles are few and get by with less code: generating it takes time.
     const int64_t unroll = panel.valid ? 4 : lineBytes / 4;
-    int64_t whole = kDim() / unroll * unroll;
+    int64_t whole = columns / unroll * unroll;
     Values sums = splats(0, block * vectors());
     if (whole)
       sums = b.forLoop(b.i64(0), b.i64(whole), unroll, sums,
@@ -139,7 +196,7 @@ void LanesAreQueries::qk(QkOp op, const Panel &panel) {
                          }
                          return next;
                        });
-    for (int64_t d = whole; d < kDim(); ++d)
+    for (int64_t d = whole; d < columns; ++d)
       sums = step(b.i64(d), 0, sums);
     for (int64_t r = 0; r < block; ++r) {
       Value index = b.add(key, r);
@@ -161,34 +218,42 @@ void LanesAreQueries::pvColumns(const KvRows &rows, const Panel &panel,
   Value target = b.at(panelOf(o, vDim(), panel), b.mul(column, rowBytes()));
   Value offset =
       b.add(b.mul(panel.head, rows.headStride), b.mul(column, bytes));
-  Value block = b.at(c.slot(packed), b.mul(column, c.kvTile() * 4));
+  Value block = b.at(c.slot(packed), b.mul(column, pColumns() * 4));
+  // A last pair of keys may lack its second.
+  Value keys = keyCount(panel), pairs = b.ceilDiv(keys, 2);
+  // `key`: a key, or a pair of them.
   auto step = [&](Value key, int64_t ahead, Values next) {
     Value row = b.at(b.at(p, b.mul(key, rowBytes())), ahead * rowBytes());
     Values vectorsOfP;
     for (int64_t n = 0; n < vectors(); ++n)
-      vectorsOfP.push_back(loadRow(row, n));
+      vectorsOfP.push_back(loadFactor(row, n));
+    Value mask;
+    if (c.takesPairs() && panel.valid)
+      mask = b.select(
+          b.compare(arith::CmpIPredicate::slt, b.add(b.mul(key, 2), 1), keys),
+          b.i32(-1), b.i32(0xffff));
     Value values =
         packs() ? b.at(b.at(block, b.mul(key, rowOfBlock)), ahead * rowOfBlock)
                 : rowOf(rows.pointers + ahead * 8, key, offset);
     for (int64_t r = 0; r < count; ++r) {
-      Value splat = b.splat(loadAsF32(type, b.at(values, r * bytes)), c.lanes);
+      Value splat = broadcastFactor(type, b.at(values, r * bytes), mask);
       for (int64_t n = 0; n < vectors(); ++n) {
         Value &sum = next[r * vectors() + n];
-        sum = b.fma(splat, vectorsOfP[n], sum);
+        sum = multiplyAdd(splat, vectorsOfP[n], sum);
       }
     }
     return next;
   };
   // Whole tiles have a known number of keys: several at a time.
-  int64_t unroll = !panel.valid && c.kvTile() % 4 == 0 ? 4 : 1;
-  Values sums =
-      b.forLoop(b.i64(0), keyCount(panel), unroll, splats(0, count * vectors()),
-                [&](Value key, ValueRange carried) {
-                  Values next(carried);
-                  for (int64_t ahead = 0; ahead < unroll; ++ahead)
-                    next = step(key, ahead, next);
-                  return next;
-                });
+  int64_t unroll = !panel.valid && pColumns() % 4 == 0 ? 4 : 1;
+  Values sums = b.forLoop(b.i64(0), c.takesPairs() ? pairs : keys, unroll,
+                          splats(0, count * vectors()),
+                          [&](Value key, ValueRange carried) {
+                            Values next(carried);
+                            for (int64_t ahead = 0; ahead < unroll; ++ahead)
+                              next = step(key, ahead, next);
+                            return next;
+                          });
   for (int64_t r = 0; r < count; ++r)
     for (int64_t n = 0; n < vectors(); ++n) {
       Value row = b.at(target, r * rowBytes());

@@ -341,6 +341,7 @@ void KernelLowering::lowerKvLoop(KvLoopOp op) {
     PvOp product = *block.getOps<PvOp>().begin();
     const KvRows &keys = c.kvRows.find(scores.getK())->second;
     const KvRows &values = c.kvRows.find(product.getV())->second;
+    llvm::function_ref<void(Value)> none = nullptr;
     auto prepare = [&](Value head) {
       emitter->prepareTile(keys, values, head);
     };
@@ -390,7 +391,9 @@ void KernelLowering::lowerKvLoop(KvLoopOp op) {
         round = op;
         if (isa<QkOp, MapScoresOp, MaskScoresOp, SoftmaxStepOp, PvOp,
                 RescaleOp>(op))
-          emitter->forEachPanel(perPanel);
+          emitter->forEachPanel(
+              perPanel,
+              isa<QkOp>(op) ? llvm::function_ref<void(Value)>(prepare) : none);
       }
       return;
     }

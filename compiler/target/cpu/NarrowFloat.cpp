@@ -27,9 +27,7 @@ static Value constantLike(CpuBuilder &b, Type type, int32_t value) {
 /// each lane.
 static Value widenBf16(CpuBuilder &b, Value value) {
   Type integers = withElement(value.getType(), b.i32Type());
-  Value bits = arith::BitcastOp::create(
-      b, withElement(value.getType(), b.getI16Type()), value);
-  bits = arith::ExtUIOp::create(b, integers, bits);
+  Value bits = arith::ExtUIOp::create(b, integers, value);
   bits = arith::ShLIOp::create(b, bits, constantLike(b, integers, 16));
   return arith::BitcastOp::create(b, withElement(integers, b.getF32Type()),
                                   bits);
@@ -51,24 +49,74 @@ static Value roundToBf16(CpuBuilder &b, Value value) {
   Value quiet = arith::OrIOp::create(b, upperHalf(bits), constant(0x40));
   Value isNan =
       arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, value, value);
-  Value half = arith::TruncIOp::create(b, withElement(integers, b.getI16Type()),
-                                       b.select(isNan, quiet, rounded));
-  return arith::BitcastOp::create(b, withElement(integers, b.getBF16Type()),
-                                  half);
+  return arith::TruncIOp::create(b, withElement(integers, b.getI16Type()),
+                                 b.select(isNan, quiet, rounded));
 }
 
-Value pagoda::convertFloat(CpuBuilder &b, Value value, Type element) {
-  Type from = getElementTypeOrSelf(value.getType()), f32 = b.getF32Type();
-  if (from == element)
+Type pagoda::storedAs(Type element) {
+  return element.isBF16() ? IntegerType::get(element.getContext(), 16)
+                          : element;
+}
+
+Value pagoda::convertFloat(CpuBuilder &b, Value value, Type from, Type to) {
+  if (from == to)
     return value;
   if (from.isBF16())
     value = widenBf16(b, value);
   else if (!from.isF32())
-    value = arith::ExtFOp::create(b, withElement(value.getType(), f32), value);
-  if (element.isBF16())
+    value = arith::ExtFOp::create(
+        b, withElement(value.getType(), b.getF32Type()), value);
+  if (to.isBF16())
     return roundToBf16(b, value);
-  if (!element.isF32())
-    value = arith::TruncFOp::create(b, withElement(value.getType(), element),
-                                    value);
+  if (!to.isF32())
+    value = arith::TruncFOp::create(b, withElement(value.getType(), to), value);
   return value;
+}
+
+/// The halves of a vector of i32 as f32: what lies in the lower and in the
+/// upper half of each.
+static Value lowerAsF32(CpuBuilder &b, Value pairs) {
+  Type f32 = withElement(pairs.getType(), b.getF32Type());
+  Value bits =
+      arith::ShLIOp::create(b, pairs, constantLike(b, pairs.getType(), 16));
+  return arith::BitcastOp::create(b, f32, bits);
+}
+
+static Value upperAsF32(CpuBuilder &b, Value pairs) {
+  Type f32 = withElement(pairs.getType(), b.getF32Type());
+  Value mask = constantLike(b, pairs.getType(), int32_t(0xffff0000));
+  return arith::BitcastOp::create(b, f32,
+                                  Value(arith::AndIOp::create(b, pairs, mask)));
+}
+
+Value pagoda::addPairProducts(CpuBuilder &b, Value x, Value y, Value sum,
+                              bool hasInstruction) {
+  if (!hasInstruction) {
+    sum = b.fma(lowerAsF32(b, x), lowerAsF32(b, y), sum);
+    return b.fma(upperAsF32(b, x), upperAsF32(b, y), sum);
+  }
+  auto type = cast<VectorType>(sum.getType());
+  int64_t lanes = type.getNumElements();
+  auto pairs = VectorType::get({2 * lanes}, b.getBF16Type());
+  std::string name =
+      "llvm.x86.avx512bf16.dpbf16ps." + std::to_string(lanes * 32);
+  Value factors[] = {sum, vector::BitCastOp::create(b, pairs, x),
+                     vector::BitCastOp::create(b, pairs, y)};
+  return LLVM::CallIntrinsicOp::create(b, type, b.getStringAttr(name),
+                                       ValueRange(factors))
+      .getResult(0);
+}
+
+Value pagoda::pairsOfBf16(CpuBuilder &b, Value first, Value second) {
+  auto integers = VectorType::get(cast<VectorType>(first.getType()).getShape(),
+                                  b.i32Type());
+  auto rounded = [&](Value value) {
+    Value bits = arith::BitcastOp::create(b, integers, value);
+    return b.add(bits, constantLike(b, integers, 0x8000));
+  };
+  Value lower =
+      arith::ShRUIOp::create(b, rounded(first), constantLike(b, integers, 16));
+  Value upper = arith::AndIOp::create(
+      b, rounded(second), constantLike(b, integers, int32_t(0xffff0000)));
+  return arith::OrIOp::create(b, lower, upper);
 }

@@ -18,9 +18,26 @@
 
 namespace pagoda {
 
-/// `value`, a scalar or a vector of f32, f16 or bf16, with elements of type
-/// `element`: through f32, rounded to nearest even once.
-Value convertFloat(CpuBuilder &b, Value value, Type element);
+/// How elements of type `element` are loaded and stored: bf16 as its bits, an
+/// i16. LLVM would convert a bf16 that it takes out of a vector by a library
+/// function.
+Type storedAs(Type element);
+
+/// `value`, a scalar or a vector of elements `from`, with elements `to`:
+/// through f32, rounded to nearest even once. Both are f32, f16 or bf16 (as
+/// storedAs), or any one type.
+Value convertFloat(CpuBuilder &b, Value value, Type from, Type to);
+
+/// sum + the products of both elements of each pair: `x` and `y` are vectors of
+/// n pairs of bf16, each an i32, `sum` of n f32. One instruction if
+/// `hasInstruction` (AVX512_BF16), which takes subnormal inputs for 0; else two
+/// fused ones.
+Value addPairProducts(CpuBuilder &b, Value x, Value y, Value sum,
+                      bool hasInstruction);
+
+/// Two vectors of n f32 as one of n pairs of bf16, each an i32 with `first`'s
+/// element in the lower half; to the nearest, ties away from zero.
+Value pairsOfBf16(CpuBuilder &b, Value first, Value second);
 
 } // namespace pagoda
 

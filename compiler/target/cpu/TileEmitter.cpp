@@ -31,16 +31,18 @@ void TileEmitter::forEachPanel(llvm::function_ref<void(const Panel &)> body,
 }
 
 Value TileEmitter::loadAsF32(Type type, Value pointer) {
-  return convertFloat(b, b.load(type, pointer, bytesOf(type)), b.getF32Type());
+  Value value = b.load(storedAs(type), pointer, bytesOf(type));
+  return convertFloat(b, value, type, b.getF32Type());
 }
 
 Value TileEmitter::loadVectorAsF32(Type type, int64_t count, Value pointer) {
-  Value value = b.load(VectorType::get({count}, type), pointer, bytesOf(type));
-  return convertFloat(b, value, b.getF32Type());
+  Value value =
+      b.load(VectorType::get({count}, storedAs(type)), pointer, bytesOf(type));
+  return convertFloat(b, value, type, b.getF32Type());
 }
 
 void TileEmitter::storeFromF32(Type type, Value value, Value pointer) {
-  b.store(convertFloat(b, value, type), pointer, bytesOf(type));
+  b.store(convertFloat(b, value, b.getF32Type(), type), pointer, bytesOf(type));
 }
 
 Value TileEmitter::queryHead(Value head, Value headInGroup) {

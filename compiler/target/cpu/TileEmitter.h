@@ -118,8 +118,10 @@ struct KernelContext {
   int64_t kvTile() const { return schedule.getKvTile(); }
   /// Keys that are broadcast element by element are widened once a tile.
   bool packsKeys() const {
-    return schedule.getPack() && !cache.getElt().isF32();
+    return schedule.getPack() == 1 && !cache.getElt().isF32();
   }
+  /// Both products are of pairs of bf16.
+  bool takesPairs() const { return schedule.getPack() == 2; }
   /// Query tokens that an item may hold.
   int64_t maxTokens() const { return rows() / group; }
 

@@ -39,6 +39,25 @@ TEST(RankTiles, PrefillOnAvx512) {
             "warps=1");
 }
 
+// The block that a sample of pair products ran best with (4x4, 64 keys).
+TEST(RankTiles, PairsWhereTheMachineAddsThem) {
+  AttentionSpec shape = spec(16, 8, 128);
+  shape.qType = shape.kvType = DType::BF16;
+  auto first = [&](const char *name) {
+    return rankTiles(machine(name), shape, Variant::Prefill).front().schedule;
+  };
+  Schedule pairs = first("avx512-bf16");
+  EXPECT_EQ(pairs.pack, 2);
+  EXPECT_EQ(pairs.blockRows, 4);
+  EXPECT_EQ(pairs.blockVectors, 4);
+  EXPECT_EQ(first("x86-64-v4").pack, 1);
+  shape.headDim = 127;
+  EXPECT_EQ(first("avx512-bf16").pack, 1);
+  shape.headDim = 128;
+  shape.qType = shape.kvType = DType::F16;
+  EXPECT_EQ(first("avx512-bf16").pack, 1);
+}
+
 TEST(RankTiles, DecodeTakesAllHeadsOfABlock) {
   Schedule s = best("x86-64-v3", spec(16, 8, 128), Variant::Decode);
   EXPECT_EQ(s.str(),

@@ -51,9 +51,36 @@ TEST(Roofline, QueryTilesReadTheKeysTheySee) {
   EXPECT_EQ(r.memoryBytes(), 2 * 12 * 48 + 6 * 4 * 48);
   EXPECT_EQ(r.leastBytes, 2 * 6 * 48 + 6 * 4 * 48);
   // 1 + 2 + 3 KV tiles, one panel of 8 rows: 2 keys, Q^T once and O^T twice.
-  EXPECT_EQ(r.limits[1].amount, 2 * 6 * (2 * 48 + 8 * (8 + 2 * 4) * 4));
+  EXPECT_EQ(r.limits[2].amount, 2 * 6 * (2 * 48 + 8 * (8 + 2 * 4) * 4));
   EXPECT_DOUBLE_EQ(r.intensity(), r.flops() / r.memoryBytes());
   EXPECT_DOUBLE_EQ(r.ridge(), 8);
+}
+
+TEST(Roofline, LoadsOfTheInnerLoops) {
+  // 21 pairs of 4 heads, 12 dims, 8 lanes: 126 fused operations.
+  Machine cpu = machine("x86-64-v3");
+  Schedule s = tiles(4, 2);
+  s.blockRows = 4;
+  s.blockVectors = 2;
+  auto loads = [&] {
+    return roofline(cpu, smallSpec(), s, {6, 6}).limits[1].amount;
+  };
+  EXPECT_DOUBLE_EQ(loads(), 126 * (0.25 + 0.5));
+  // Pairs halve the steps, and are twice as fast where there is an instruction.
+  s.pack = 2;
+  EXPECT_DOUBLE_EQ(loads(), 63 * (0.25 + 0.5));
+  auto rate = [&](const char *name) {
+    return roofline(machine(name), smallSpec(), s, {6, 6}).limits[0].perCycle;
+  };
+  EXPECT_EQ(rate("x86-64-v4"), 64);
+  EXPECT_EQ(rate("avx512-bf16"), 128);
+  // Two thirds of the operations are of keys: one row of keys, a vector of
+  // queries each; the rest of values: one row, weights for two vectors.
+  s = tiles(4, 2);
+  s.lanes = Schedule::Lanes::HeadDim;
+  s.blockRows = 4;
+  s.blockVectors = 2;
+  EXPECT_DOUBLE_EQ(loads(), 84 * 1.25 + 42 * 0.75);
 }
 
 TEST(Roofline, LargerQueryTilesMoveLess) {
@@ -92,8 +119,13 @@ TEST(Roofline, DecodeIsBoundByMemoryAndLongPromptsAreNot) {
     Machine cpu = machine(name);
     EXPECT_EQ(roofline(cpu, spec, decode, {1, 2048}).binding().name, "memory");
     Schedule prefill = tiles(288, 64);
+    prefill.blockRows = 4;
     prefill.blockVectors = 3;
     EXPECT_EQ(roofline(cpu, spec, prefill, {2048, 2048}).binding().name, "FMA");
+    // A register block of one row loads more than it multiplies.
+    prefill.blockRows = 1;
+    EXPECT_EQ(roofline(cpu, spec, prefill, {2048, 2048}).binding().name,
+              "load ports");
   }
   // One query token of a group of 2: an intensity of about 2 flops for each 2
   // bytes of 16-bit keys, far below any GPU's ridge.

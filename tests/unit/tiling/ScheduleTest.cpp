@@ -132,8 +132,8 @@ TEST(Schedule, FieldsAreBounded) { // M1, M2, M3
   EXPECT_EQ(check(s),
             "schedule prefetch must be between 0 and 65536, got -1 (M1)");
   s = decode();
-  s.pack = 2;
-  EXPECT_EQ(check(s), "schedule pack must be 0 or 1, got 2 (M1)");
+  s.pack = 3;
+  EXPECT_EQ(check(s), "schedule pack must be 0, 1 or 2, got 3 (M1)");
   s = prefill();
   s.stages = 2;
   EXPECT_EQ(check(s), "schedule stages is not read by a cpu target, expected "
@@ -224,6 +224,31 @@ TEST(Schedule, RegistersAndSharedMemoryAreHardLimits) { // M7, M8
       text(checkSchedule(s, machine("sm_80"), spec(16, 8, 128, DType::F16))),
       "schedule needs 180224 bytes of shared memory, sm_80 has 166912 "
       "(M8)");
+}
+
+TEST(Schedule, PairsNeedBf16AndEvenSizes) { // M9
+  AttentionSpec shape = spec(16, 8, 128);
+  Schedule s;
+  s.qTile = 48;
+  s.kvTile = 64;
+  s.blockRows = 4;
+  s.blockVectors = 3;
+  s.pack = 2;
+  auto check = [&] {
+    return llvm::toString(
+        checkSchedule(s, llvm::cantFail(Machine::named("x86-64-v3")), shape));
+  };
+  EXPECT_NE(check().find("of bf16"), std::string::npos);
+  shape.qType = shape.kvType = DType::BF16;
+  EXPECT_EQ(check(), "");
+  shape.headDim = 127;
+  EXPECT_EQ(check(), "schedule pack 2 needs lanes = queries, queries and keys "
+                     "of bf16, an even head dim and an even kv_tile, got head "
+                     "dim 127 and kv_tile 64 (M9)");
+  shape.headDim = 128;
+  s.blockRows = 1;
+  s.kvTile = 63;
+  EXPECT_NE(check().find("kv_tile 63 (M9)"), std::string::npos);
 }
 
 TEST(Schedule, CacheSharesAreAdvice) {

@@ -283,7 +283,7 @@ TEST(SramFit, PackedValuesPayOffWhereSetsCollide) {
   EXPECT_EQ(step(evaluate(s, machine("x86-64-v3"), head), term), 0.15);
   s.pack = 1;
   TileCandidate c = evaluate(s, machine("x86-64-v3"), head);
-  EXPECT_NEAR(step(c, "copy of V"), 0.5 / 12, 1e-12);
+  EXPECT_NEAR(step(c, "copy of V"), 1.5 * 8 / 288, 1e-12);
   EXPECT_EQ(part(level(c, "L2"), "V tile"), 96 * 128 * 4);
 }
 

@@ -218,3 +218,21 @@ pagoda.kernel @scratch(%a) attributes {role = #pagoda<role attention>, cache = !
     pagoda.store %m, %l, %o, %a, %w factor %f : !pagoda.tile<1x65536x1xf32>, !pagoda.tile<1x65536x1xf32>, !pagoda.tile<1x65536x32xf32>, !pagoda.item
   }
 }
+
+// -----
+
+!cache = !pagoda.kv_cache<heads = 2, k_dim = 63, v_dim = 32, block = 16, layout = hnd, elt = bf16>
+// expected-error @below {{'pagoda.kernel' op schedule pack = 2 takes pairs of bf16: expected queries and keys of bf16, an even head dim and an even kv_tile, got 'bf16', 'bf16', 63 and 64}}
+pagoda.kernel @odd(%a) attributes {role = #pagoda<role attention>, cache = !cache, q_heads = 4 : i64, q_type = bf16,
+    schedule = #pagoda.schedule<order = q_outer, lanes = queries, q_tile = 8, kv_tile = 64, heads = 1, pack = 2>,
+    target = #pagoda.target<kind = "cpu", name = "n", vector_bits = 256, registers = 16>} {
+}
+
+// -----
+
+!cache = !pagoda.kv_cache<heads = 2, k_dim = 64, v_dim = 32, block = 16, layout = hnd, elt = bf16>
+// expected-error @below {{'pagoda.kernel' op schedule pack = 2 needs lanes = queries}}
+pagoda.kernel @lanes(%a) attributes {role = #pagoda<role attention>, cache = !cache, q_heads = 4 : i64, q_type = bf16,
+    schedule = #pagoda.schedule<order = q_outer, lanes = head_dim, q_tile = 8, kv_tile = 64, heads = 1, pack = 2>,
+    target = #pagoda.target<kind = "cpu", name = "n", vector_bits = 256, registers = 16>} {
+}
