@@ -86,6 +86,32 @@ Compilation::settledFor(const AttentionSpec &spec) const {
   return nullptr;
 }
 
+Expected<TileCandidate> Compilation::tileOf(const AttentionSpec &spec,
+                                            Variant variant, int64_t tokens) {
+  if (tokens == 1)
+    if (const std::vector<Schedule> *settled = settledFor(spec))
+      return evaluate((*settled)[variant == Variant::Decode], machine, spec);
+  return selectTile(machine, spec, variant, options.schedule, tokens);
+}
+
+Expected<std::vector<Schedule>>
+Compilation::schedulesFor(const AttentionSpec &spec) {
+  std::vector<std::pair<Variant, int64_t>> kernels = {{Variant::Prefill, 1},
+                                                      {Variant::Decode, 1}};
+  if (options.decodeTokens > 1 && machine.kind == TargetKind::Cpu)
+    kernels.emplace_back(Variant::Decode, options.decodeTokens);
+  else if (!settledFor(spec))
+    return std::vector<Schedule>();
+  std::vector<Schedule> schedules;
+  for (auto [variant, tokens] : kernels) {
+    Expected<TileCandidate> tile = tileOf(spec, variant, tokens);
+    if (!tile)
+      return tile.takeError();
+    schedules.push_back(tile->schedule);
+  }
+  return schedules;
+}
+
 /// Gives the attention of function @name its schedules.
 static void setSchedules(mlir::ModuleOp module, StringRef name,
                          ArrayRef<Schedule> schedules) {
@@ -134,8 +160,11 @@ Error Compilation::build() {
       names.push_back(name);
       if (!options.cacheOnly) {
         buildAttention(*module, spec, name, mods ? &*mods : nullptr);
-        if (const std::vector<Schedule> *settled = settledFor(spec))
-          setSchedules(*module, name, *settled);
+        Expected<std::vector<Schedule>> given = schedulesFor(spec);
+        if (!given)
+          return given.takeError();
+        if (!given->empty())
+          setSchedules(*module, name, *given);
       }
       if (!hasNarrowCache(spec))
         buildAppend(*module, spec, name + "_append");
@@ -186,19 +215,15 @@ void Compilation::explain(KernelSummary &summary, const AttentionSpec &spec) {
     summary.reason = "one block at a time";
     return;
   }
-  if (summary.role != "prefill" && summary.role != "decode") {
+  bool decode = StringRef(summary.role).starts_with("decode");
+  if (summary.role != "prefill" && !decode) {
     summary.reason = "one query row at a time";
     return;
   }
-  bool prefill = summary.role == "prefill";
-  if (const std::vector<Schedule> *settled = settledFor(spec)) {
-    summary.tile = evaluate((*settled)[prefill ? 0 : 1], machine, spec);
-    summary.reason = summary.tile->reason();
-    return;
-  }
+  bool several = decode && summary.role != "decode";
   Expected<TileCandidate> tile =
-      selectTile(machine, spec, prefill ? Variant::Prefill : Variant::Decode,
-                 options.schedule);
+      tileOf(spec, decode ? Variant::Decode : Variant::Prefill,
+             several ? options.decodeTokens : 1);
   if (!tile)
     return consumeError(tile.takeError());
   summary.reason = tile->reason();

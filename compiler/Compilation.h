@@ -80,6 +80,11 @@ private:
   }
   /// Runs `body` with diagnostics collected into the error.
   llvm::Error collect(llvm::function_ref<bool()> body);
+  /// The tile of a kernel, settled or chosen. `tokens`: as in selectTile.
+  llvm::Expected<TileCandidate> tileOf(const AttentionSpec &spec,
+                                       Variant variant, int64_t tokens);
+  /// What select-tiles is not to choose: a schedule for each kernel, or none.
+  llvm::Expected<std::vector<Schedule>> schedulesFor(const AttentionSpec &spec);
   /// The settled schedules of `spec`, or null.
   const std::vector<Schedule> *settledFor(const AttentionSpec &spec) const;
   void explain(KernelSummary &summary, const AttentionSpec &spec);

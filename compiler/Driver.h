@@ -57,6 +57,9 @@ struct CompileOptions {
   /// At most one for each machine and specification; overrides do not touch
   /// them. Checked against the machine, too.
   std::vector<KernelSchedules> settled;
+  /// More than 1, on a CPU: a second decode kernel, for up to so many query
+  /// tokens of a sequence, as speculative decoding checks at once.
+  int64_t decodeTokens = 1;
   /// Prefix of the kernels' names.
   std::string name = "attention";
   /// Text of a file of mask and score functions (import/Mods.h), for every

@@ -149,6 +149,26 @@ void decode(benchmark::State &state, const Config &config,
   });
 }
 
+/// A few queries over many keys: steps a second against the floor, the longer
+/// of what the FMA peak and the read bandwidth allow.
+void between(benchmark::State &state, const Config &config,
+             const Settings &settings) {
+  Setup setup(config, settings.compile);
+  state.SetLabel("steps/s; " + describe(config.spec));
+  const KvPool &pool = setup.bench.pool();
+  timeSteps(state, setup.bench, settings.timer, 1e9, 16, [&] {
+    double peak =
+        1e9 * limits::fmaPeak(config.shape.threads, 0.05, settings.timer,
+                              /*vectorBits=*/0, /*samples=*/1);
+    double bandwidth =
+        1e9 * limits::readBandwidth(pool.data(), pool.bytes(),
+                                    config.shape.threads, 0, settings.timer,
+                                    /*passes=*/1);
+    return 1e9 / std::max(setup.bench.flops() / peak,
+                          setup.bench.bytes() / bandwidth);
+  });
+}
+
 /// The type, head dim, tokens, block size if it is not 16, and layout.
 std::string shortName(const AttentionSpec &spec, int64_t tokens) {
   std::string name = std::string(nameOf(spec.kvType)) +
@@ -216,6 +236,20 @@ void registerAll(const Settings &settings) {
     addPrefill(spec, 2048);
     addDecode(spec, 16384);
   }
+  // Speculated tokens, short chunks, large groups.
+  for (auto [qHeads, kvHeads] : {std::pair<int64_t, int64_t>{16, 8}, {32, 4}})
+    for (int64_t queries : {2, 4, 8, 16, 32}) {
+      AttentionSpec spec = defaultSpec(KvLayout::HND);
+      spec.qHeads = qHeads;
+      spec.kvHeads = kvHeads;
+      constexpr int64_t Tokens = 4096;
+      add({"between/" + shortName(spec, Tokens) +
+               "/group:" + std::to_string(spec.group()) +
+               "/queries:" + std::to_string(queries),
+           spec,
+           {queries, Tokens, 1, 512 / (4 * kvHeads)}},
+          between);
+    }
   // What a mask saves, by the times of two rows. Windowed: a cache of 32k
   // tokens against one of 1k, as many sequences and visible bytes. Causal:
   // against the row above of the same tokens.
@@ -295,6 +329,8 @@ bool parse(int &argc, char **argv, Settings &settings) {
       settings.timer = limits::Timer::ThreadCpu;
     } else if (auto entry = option("--schedule", i, argc, argv)) {
       settings.compile.schedule.push_back(*entry);
+    } else if (auto tokens = option("--decode-tokens", i, argc, argv)) {
+      settings.compile.decodeTokens = std::atoi(tokens->c_str());
     } else if (auto name = option("--machine", i, argc, argv)) {
       llvm::Expected<Machine> machine = Machine::named(*name);
       if (!machine) {
@@ -320,7 +356,8 @@ bool parse(int &argc, char **argv, Settings &settings) {
 
 void printHelp() {
   std::cout << "pagoda-bench [--threads=N] [--cache-gb=X] [--table=FILE.md] "
-               "[--cpu-time] [--schedule=key=value]... [--machine=NAME]\n"
+               "[--cpu-time] [--schedule=key=value]... [--decode-tokens=N] "
+               "[--machine=NAME]\n"
                "  and the options of Google Benchmark:\n";
   benchmark::PrintDefaultHelp();
 }

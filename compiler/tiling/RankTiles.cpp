@@ -29,16 +29,19 @@ constexpr size_t mostCandidates = 32;
 constexpr std::pair<int64_t, int64_t> queryBlocks[] = {{4, 4}, {8, 3}, {6, 4},
                                                        {4, 3}, {6, 2}, {4, 2}};
 
-/// Lanes are queries: q tiles of whole panels, from the first that holds a
-/// token.
+/// Lanes are queries: for decode a q tile of `tokens` tokens, for prefill those
+/// of whole panels.
 static void addQueries(std::vector<Schedule> &space, const Machine &machine,
-                       const AttentionSpec &spec, Variant variant) {
+                       const AttentionSpec &spec, Variant variant,
+                       int64_t tokens) {
   constexpr int64_t mostRows = 384, keys[] = {32, 48, 64, 96, 128};
   for (auto [rows, vectors] : queryBlocks) {
     int64_t panel = vectors * machine.lanesF32();
-    int64_t least = alignTo(spec.group(), panel);
-    int64_t most =
-        variant == Variant::Decode ? least : std::max(least, mostRows);
+    bool decode = variant == Variant::Decode;
+    int64_t least = spec.group() * tokens;
+    if (!decode)
+      least = alignTo(least, panel);
+    int64_t most = decode ? least : std::max(least, mostRows);
     for (int64_t qTile = least; qTile <= most; qTile += panel)
       for (int64_t kvTile : keys)
         for (int64_t pack : {0, 1, 2}) {
@@ -63,9 +66,9 @@ static int64_t blockKeys(int64_t block) {
   return std::min(block * int64_t(divideCeil(least, block)), most);
 }
 
-/// Lanes are the head dim: heads of a block together, one query token.
-static void addHeadDim(std::vector<Schedule> &space,
-                       const AttentionSpec &spec) {
+/// Lanes are the head dim: heads of a block together.
+static void addHeadDim(std::vector<Schedule> &space, const AttentionSpec &spec,
+                       int64_t tokens) {
   SmallVector<int64_t> keys = {blockKeys(spec.blockSize), 4, 8, 16, 32, 64};
   llvm::sort(keys);
   keys.erase(llvm::unique(keys), keys.end());
@@ -77,7 +80,7 @@ static void addHeadDim(std::vector<Schedule> &space,
         for (int64_t vectors : {8, 4, 2, 1}) {
           Schedule s;
           s.lanes = Schedule::Lanes::HeadDim;
-          s.qTile = spec.group();
+          s.qTile = spec.group() * tokens;
           s.kvTile = kvTile;
           s.heads = heads;
           s.blockRows = rows;
@@ -106,16 +109,16 @@ static void addNvidia(std::vector<Schedule> &space, const AttentionSpec &spec) {
 /// Every schedule of the search space, legal or not.
 static std::vector<Schedule> searchSpace(const Machine &machine,
                                          const AttentionSpec &spec,
-                                         Variant variant) {
+                                         Variant variant, int64_t tokens) {
   std::vector<Schedule> space;
   if (machine.kind == TargetKind::Nvidia)
     addNvidia(space, spec);
   else if (variant == Variant::Prefill ||
-           spec.group() >= 2 * machine.lanesF32())
-    // A group that fills two vectors makes even one token worth the lanes.
-    addQueries(space, machine, spec, variant);
+           spec.group() * tokens >= 2 * machine.lanesF32())
+    // Rows that fill two vectors are worth the lanes (bench/results/cpu.md).
+    addQueries(space, machine, spec, variant, tokens);
   else
-    addHeadDim(space, spec);
+    addHeadDim(space, spec, tokens);
   for (Schedule &s : space)
     s.order = variant == Variant::Prefill ? Schedule::Order::QOuter
                                           : Schedule::Order::SplitKv;
@@ -124,7 +127,7 @@ static std::vector<Schedule> searchSpace(const Machine &machine,
 
 std::vector<TileCandidate> pagoda::rankTiles(const Machine &machine,
                                              const AttentionSpec &spec,
-                                             Variant variant) {
+                                             Variant variant, int64_t tokens) {
   // Of equal ones: more heads (longer walks), then smaller tiles (more items).
   auto key = [](double cost, const Schedule &s) {
     return std::tuple(std::llround(cost * 1e6), -s.heads, s.qTile, s.kvTile,
@@ -132,7 +135,7 @@ std::vector<TileCandidate> pagoda::rankTiles(const Machine &machine,
   };
   using Keyed = std::pair<decltype(key(0, Schedule())), Schedule>;
   std::vector<Keyed> legal;
-  for (const Schedule &s : searchSpace(machine, spec, variant))
+  for (const Schedule &s : searchSpace(machine, spec, variant, tokens))
     if (!errorToBool(checkSchedule(s, machine, spec)))
       legal.emplace_back(key(evaluate(s, machine, spec, false).cost, s), s);
   llvm::sort(legal, llvm::less_first());
@@ -153,7 +156,7 @@ static Schedule teachingSchedule(const Machine &machine,
                                  Schedule::Order order) {
   constexpr int64_t wholeKeys = 1024;
   std::vector<Schedule> space;
-  addQueries(space, machine, spec, variant);
+  addQueries(space, machine, spec, variant, /*tokens=*/1);
   auto cost = [&](const Schedule &s) {
     bool legal = !errorToBool(checkSchedule(s, machine, spec));
     return std::pair(!legal, evaluate(s, machine, spec, false).cost);
@@ -172,7 +175,8 @@ static Schedule teachingSchedule(const Machine &machine,
 Expected<TileCandidate> pagoda::selectTile(const Machine &machine,
                                            const AttentionSpec &spec,
                                            Variant variant,
-                                           ArrayRef<std::string> overrides) {
+                                           ArrayRef<std::string> overrides,
+                                           int64_t tokens) {
   if (spec.kvHeads < 1 || spec.qHeads < 1 || spec.qHeads % spec.kvHeads != 0)
     return createStringError(
         "query heads must be a multiple of kv heads, got " +
@@ -188,10 +192,10 @@ Expected<TileCandidate> pagoda::selectTile(const Machine &machine,
       return error;
     return evaluate(schedule, machine, spec);
   }
-  std::vector<TileCandidate> ranked = rankTiles(machine, spec, variant);
+  std::vector<TileCandidate> ranked = rankTiles(machine, spec, variant, tokens);
   // With no legal tile, the first of the space says which limit it breaks.
   Schedule schedule = ranked.empty()
-                          ? searchSpace(machine, spec, variant).front()
+                          ? searchSpace(machine, spec, variant, tokens).front()
                           : ranked.front().schedule;
   if (Error error = applyOverrides(schedule, machine, variant, overrides))
     return error;

@@ -58,6 +58,9 @@ constexpr double streamBytesPerCycle = 4;
 // them where they lie if they fall into too few sets of L1; ways that P and O
 // need of a set.
 constexpr double packLanes = 1.5, conflicts = 0.15;
+// Values that are not copied come from memory column by column; several panels
+// fetch them for each other. In the same unit.
+constexpr double columnLanes = 3.4;
 constexpr int64_t waysOfOthers = 3;
 // Converting each element where it is broadcast (bench/results/cpu.md).
 constexpr double widening = 0.45;
@@ -284,6 +287,12 @@ static TileCandidate evaluateQueries(const Schedule &s, const Machine &machine,
            {{"lanes", double(lanes)}, {"q_tile", double(s.qTile)}},
            pace * packLanes * double(lanes) / double(s.qTile));
   } else {
+    int64_t panels = rows / panel;
+    a.cost("values fetched by columns", "3.4 * lanes / q_tile if one panel",
+           {{"lanes", double(lanes)},
+            {"q_tile", double(s.qTile)},
+            {"panels", double(panels)}},
+           panels == 1 ? columnLanes * double(lanes) / double(s.qTile) : 0);
     int64_t heads = spec.layout == KvLayout::NHD ? spec.kvHeads : 1;
     int64_t stride = heads * spec.vHeadDim * element;
     int64_t lines = linesPerSet(s.kvTile, stride, machine);

@@ -84,15 +84,17 @@ TileCandidate evaluate(const Schedule &schedule, const Machine &machine,
                        const AttentionSpec &spec, bool explain = true);
 
 /// Legal candidates, best first, at most 32. Empty if the machine has no legal
-/// tile for the specification (GPU: head dims too large).
-std::vector<TileCandidate>
-rankTiles(const Machine &machine, const AttentionSpec &spec, Variant variant);
+/// tile for the specification (GPU: head dims too large). `tokens`: query
+/// tokens of a sequence that a decode kernel takes at most (CPU).
+std::vector<TileCandidate> rankTiles(const Machine &machine,
+                                     const AttentionSpec &spec, Variant variant,
+                                     int64_t tokens = 1);
 
 /// The default schedule with the overrides applied and checked. Errors: those
 /// of applyOverrides and checkSchedule, and a machine that has no legal tile.
 llvm::Expected<TileCandidate>
 selectTile(const Machine &machine, const AttentionSpec &spec, Variant variant,
-           llvm::ArrayRef<std::string> overrides = {});
+           llvm::ArrayRef<std::string> overrides = {}, int64_t tokens = 1);
 
 } // namespace pagoda
 

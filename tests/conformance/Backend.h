@@ -34,6 +34,7 @@ public:
 struct BackendOptions {
   std::string machine = "host";
   std::vector<std::string> schedule; ///< overrides for every case
+  int64_t decodeTokens = 1;          ///< of a second decode kernel, on a CPU
 };
 
 /// Kernels of the compiler, built in process and run on this CPU. An error when

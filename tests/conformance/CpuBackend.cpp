@@ -61,6 +61,7 @@ llvm::Expected<KernelSet> CpuBackend::kernels(const Case &c) {
   options.schedule.insert(options.schedule.end(), c.schedule.begin(),
                           c.schedule.end());
   options.mods = c.mods;
+  options.decodeTokens = decodeTokens;
   llvm::Expected<std::unique_ptr<JitLibrary>> code =
       JitLibrary::compile({c.spec}, options);
   if (!code)
@@ -134,7 +135,7 @@ makeCpuBackend(const BackendOptions &options, bool &isMissingFeature) {
                                    machine->name + " needs");
   if (machine->kind != TargetKind::Cpu)
     return llvm::createStringError(machine->name + " is no CPU");
-  return std::make_unique<CpuBackend>(std::move(*machine), options.schedule);
+  return std::make_unique<CpuBackend>(std::move(*machine), options);
 }
 
 } // namespace pagoda::conformance

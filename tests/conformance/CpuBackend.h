@@ -25,8 +25,9 @@ namespace pagoda::conformance {
 
 class CpuBackend : public Backend {
 public:
-  CpuBackend(Machine machine, std::vector<std::string> schedule)
-      : machine(std::move(machine)), schedule(std::move(schedule)) {}
+  CpuBackend(Machine machine, const BackendOptions &options)
+      : machine(std::move(machine)), schedule(options.schedule),
+        decodeTokens(options.decodeTokens) {}
 
   std::string unsupported(const Case &c) const override;
   llvm::Error run(const Case &c, CaseData &data) override;
@@ -45,6 +46,7 @@ private:
 
   Machine machine;
   std::vector<std::string> schedule;
+  int64_t decodeTokens;
   std::map<std::string, Entry> libraries;
   std::map<int, std::unique_ptr<ThreadPool>> pools; ///< by threads
 };

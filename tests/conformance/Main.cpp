@@ -57,6 +57,9 @@ struct Options {
   cl::list<std::string> schedule{
       "schedule", cl::desc("Override of the schedule"),
       cl::value_desc("key=value"), cl::CommaSeparated};
+  cl::opt<int64_t> decodeTokens{
+      "decode-tokens", cl::desc("Tokens of a second decode kernel (CPU)"),
+      cl::init(1)};
   cl::opt<int> threads{"threads", cl::desc("Threads for every case"),
                        cl::init(0)};
   cl::opt<bool> verbose{"v", cl::desc("Print every case")};
@@ -76,6 +79,8 @@ std::string reproduce(const char *program, const Options &options,
     command += " --machine " + options.machine;
   for (const std::string &entry : options.schedule)
     command += " --schedule " + entry;
+  if (options.decodeTokens > 1)
+    command += " --decode-tokens " + std::to_string(options.decodeTokens);
   if (options.threads)
     command += " --threads " + std::to_string(options.threads);
   return command;
@@ -100,6 +105,7 @@ Expected<std::unique_ptr<Backend>> makeBackend(const Options &options,
   if (backend.machine.empty())
     backend.machine = emulates ? "sm_80" : "host";
   backend.schedule.assign(options.schedule.begin(), options.schedule.end());
+  backend.decodeTokens = options.decodeTokens;
   if (options.backend == "cpu")
     return makeCpuBackend(backend, skip);
   if (!emulates)

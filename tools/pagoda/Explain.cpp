@@ -257,7 +257,7 @@ std::string describe(const Machine &machine) {
 
 void printKernel(raw_ostream &os, const KernelSummary &kernel,
                  const AttentionSpec &spec, const Machine &machine,
-                 const SequenceWork &work) {
+                 const SequenceWork &work, int64_t tokens) {
   const TileCandidate &tile = *kernel.tile;
   Variant variant =
       kernel.role == "prefill" ? Variant::Prefill : Variant::Decode;
@@ -275,7 +275,7 @@ void printKernel(raw_ostream &os, const KernelSummary &kernel,
   for (const Step &step : tile.steps)
     if (!isPaper(step) && !isLevel(tile, step))
       printStep(os, step);
-  printCandidates(os, tile, rankTiles(machine, spec, variant), nvidia);
+  printCandidates(os, tile, rankTiles(machine, spec, variant, tokens), nvidia);
   printRoofline(os, roofline(machine, spec, tile.schedule, work), work,
                 tile.cost);
 }
@@ -341,12 +341,17 @@ llvm::Error explain() {
     os << "\n  ";
     printWrapped(os, 2, describe(spec));
     for (const Machine *machine : machines)
-      for (const KernelSummary &kernel : artifact->kernels)
-        if (kernel.spec == spec.name && kernel.target == machine->name &&
-            kernel.tile)
-          printKernel(os, kernel, spec, *machine,
-                      kernel.role == "prefill" ? *work
-                                               : SequenceWork{1, work->keys});
+      for (const KernelSummary &kernel : artifact->kernels) {
+        if (kernel.spec != spec.name || kernel.target != machine->name ||
+            !kernel.tile)
+          continue;
+        bool one = kernel.role == "prefill" || kernel.role == "decode";
+        int64_t tokens = one ? 1 : specification->compile.decodeTokens;
+        printKernel(os, kernel, spec, *machine,
+                    kernel.role == "prefill" ? *work
+                                             : SequenceWork{tokens, work->keys},
+                    tokens);
+      }
   }
   return llvm::Error::success();
 }

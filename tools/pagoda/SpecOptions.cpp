@@ -109,6 +109,14 @@ cl::opt<std::string> modsOpt(
     cl::value_desc("file.mlir"), cl::sub(genCommand()),
     cl::sub(explainCommand()), cl::sub(runCommand()),
     cl::cat(optionCategory()));
+cl::opt<int64_t> decodeTokensOpt(
+    "decode-tokens",
+    cl::desc("Query tokens of a sequence that decode takes at once, as "
+             "speculative decoding does: more than 1 (default) adds a kernel "
+             "for up to so many (CPU)"),
+    cl::value_desc("n"), cl::init(1), cl::sub(genCommand()),
+    cl::sub(explainCommand()), cl::sub(runCommand()),
+    cl::cat(optionCategory()));
 cl::list<std::string> scheduleOpt(
     "schedule",
     cl::desc("Overrides of the schedule, for example kv_tile=64, or "
@@ -390,6 +398,12 @@ Expected<Specification> readSpecification(const KnownShape &known) {
       return createStringError("--mods " + modsOpt + ": the file is empty");
   }
   result.compile.schedule.assign(scheduleOpt.begin(), scheduleOpt.end());
+  constexpr int64_t mostTokens = 1024;
+  if (decodeTokensOpt < 1 || decodeTokensOpt > mostTokens)
+    return createStringError(
+        formatv("--decode-tokens {0}: expected a number from 1 to {1}",
+                int64_t(decodeTokensOpt), mostTokens));
+  result.compile.decodeTokens = decodeTokensOpt;
   return result;
 }
 

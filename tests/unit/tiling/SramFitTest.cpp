@@ -238,6 +238,7 @@ TEST(SramFit, StepsAddUpToTheCost) {
   for (const char *term :
        {"L1 overflow", "L2 overflow", "loads", "register pressure",
         "K and V from beyond L2", "values in too few sets of L1",
+        "values fetched by columns",
         "values that come late", "state update", "keys beyond the diagonal",
         "items too large to spread"})
     sum += step(c, term);
