@@ -180,7 +180,7 @@ Peers findPeers(int threads) {
     Sgemm sgemm = find();
     if (sgemm.multiply)
       result.present.push_back(
-          std::make_unique<SgemmAttention>(std::move(sgemm), threads));
+          std::make_shared<SgemmAttention>(std::move(sgemm), threads));
     else
       result.missing.push_back(sgemm.name + ": " + sgemm.missing);
   }

@@ -59,7 +59,7 @@ private:
 /// The libraries that this machine has, and a line for each that it has not:
 /// "onednn: cannot load libdnnl.so.3".
 struct Peers {
-  std::vector<std::unique_ptr<SgemmAttention>> present;
+  std::vector<std::shared_ptr<SgemmAttention>> present;
   std::vector<std::string> missing;
 };
 Peers findPeers(int threads);
