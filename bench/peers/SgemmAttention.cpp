@@ -27,7 +27,7 @@ using reference::Sequence;
 namespace {
 
 /// Rows of a query tile and keys of a tile: their scores fit in half of an L2
-/// cache of 512 KB. The fastest of 64 to 512 each, for both libraries.
+/// cache of 512 KB. With 128 to 512 of each both libraries are as fast.
 constexpr int64_t QueryRows = 256, Keys = 256;
 
 constexpr float Infinity = std::numeric_limits<float>::infinity();

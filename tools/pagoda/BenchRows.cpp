@@ -65,12 +65,12 @@ void sampleRows(std::vector<BenchRow> &rows, double seconds, double work,
 
 /// Bytes a second that the threads read from `pool`, or from the first part of
 /// a large one.
-double readLimit(const KvPool &pool, int threads) {
+double readLimit(const KvPool &pool, int threads,
+                 limits::Timer timer = limits::Timer::Wall) {
   constexpr size_t most = size_t(256) << 20;
   return 1e9 * limits::readBandwidth(pool.data(),
                                      std::min<size_t>(pool.bytes(), most),
-                                     threads, 0, limits::Timer::Wall,
-                                     /*passes=*/1);
+                                     threads, 0, timer, /*passes=*/1);
 }
 
 double timePeer(ScheduleBench &bench, peers::SgemmAttention &peer) {
@@ -146,11 +146,14 @@ benchAttention(const AttentionSpec &spec, Variant variant,
     row.peer = true;
     rows.push_back(std::move(row));
   }
+  // By the clock that times the steps.
+  auto timer =
+      shape.threads == 1 ? limits::Timer::ThreadCpu : limits::Timer::Wall;
   auto limit = [&] {
     return variant == Variant::Prefill
-               ? 1e9 * limits::fmaPeak(shape.threads, 0.05, limits::Timer::Wall,
-                                       0, /*samples=*/1)
-               : readLimit(bench.bench().pool(), shape.threads);
+               ? 1e9 * limits::fmaPeak(shape.threads, 0.05, timer, 0,
+                                       /*samples=*/1)
+               : readLimit(bench.bench().pool(), shape.threads, timer);
   };
   double work =
       variant == Variant::Prefill ? rows.front().flops : rows.front().bytes;
