@@ -46,8 +46,7 @@ class Tensors:
         self.kv_bytes = 2 * kv_len * self.kv_heads * self.dim * kind.itemsize
         self.sequences = 1
         if q_len == 1:
-            # Odd: with a power of two K and V would lie a power of two bytes
-            # apart, which was seen to cost decode a quarter.
+            # Odd, so that no cache of a peer is a power of two bytes.
             self.sequences = math.ceil(ROTATED_BYTES / self.kv_bytes) | 1
         random = np.random.default_rng(0)
 
