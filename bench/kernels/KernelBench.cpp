@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "bench/kernels/Limits.h"
+#include "bench/kernels/PeerBench.h"
 #include "compiler/Driver.h"
 #include "compiler/tune/Statistics.h"
 #include "tools/pagoda/Workbench.h"
@@ -35,6 +36,7 @@ namespace {
 struct Settings {
   int threads = 1;
   double cacheGb = 1.1; ///< of decode, rotated
+  bool peers = false;   ///< rows of other people's code, too
   std::string table;    ///< Markdown file to write
   limits::Timer timer = limits::Timer::Wall;
   CompileOptions compile;
@@ -179,6 +181,14 @@ std::string shortName(const AttentionSpec &spec, int64_t tokens) {
   return name + (spec.layout == KvLayout::HND ? "/hnd" : "/nhd");
 }
 
+/// Sequences of `tokens` tokens that fill the cache; decode takes them in turn.
+int64_t rotated(const AttentionSpec &spec, int64_t tokens,
+                const Settings &settings) {
+  double bytes = double(tokens * spec.kvHeads) *
+                 double((spec.headDim + spec.vHeadDim) * byteSize(spec.kvType));
+  return std::max<int64_t>(int64_t(settings.cacheGb * 1e9 / bytes) + 1, 2);
+}
+
 void registerAll(const Settings &settings) {
   auto add = [&](Config config, auto function) {
     config.shape.threads = settings.threads;
@@ -200,14 +210,9 @@ void registerAll(const Settings &settings) {
         prefill);
   };
   auto addDecode = [&](const AttentionSpec &spec, int64_t tokens) {
-    double bytes =
-        double(tokens * spec.kvHeads) *
-        double((spec.headDim + spec.vHeadDim) * byteSize(spec.kvType));
-    // Decode takes the sequences in turn.
-    int64_t sequences = int64_t(settings.cacheGb * 1e9 / bytes) + 1;
     add({"decode/" + shortName(spec, tokens),
          spec,
-         {1, tokens, 1, std::max<int64_t>(sequences, 2)}},
+         {1, tokens, 1, rotated(spec, tokens, settings)}},
         decode);
   };
   for (DType type : {DType::F32, DType::BF16, DType::F16}) {
@@ -269,6 +274,30 @@ void registerAll(const Settings &settings) {
   add({"prefill/f32/d:128/tokens:2048/full/hnd", spec, {2048, 2048}}, prefill);
 }
 
+/// Blocks of 256 tokens hold a whole tile: the peer's view of dense tensors.
+void registerPeerRows(const Settings &settings) {
+  peers::Peers found = peers::findPeers(settings.threads);
+  for (const std::string &reason : found.missing)
+    std::cerr << "skipped " << reason << '\n';
+  for (DType type : {DType::F32, DType::BF16})
+    for (int64_t block : {16, 256}) {
+      AttentionSpec spec = defaultSpec(KvLayout::HND);
+      spec.qType = spec.kvType = type;
+      spec.blockSize = block;
+      auto add = [&](const char *step, StepShape shape) {
+        shape.threads = settings.threads;
+        registerPeers(found,
+                      step + shortName(spec, shape.kvLen) +
+                          "/threads:" + std::to_string(shape.threads),
+                      describe(spec), spec, shape, settings.compile);
+      };
+      for (int64_t tokens : {512, 2048, 4096})
+        add("prefill/", {tokens, tokens});
+      for (int64_t tokens : {4096, 16384})
+        add("decode/", {1, tokens, 1, rotated(spec, tokens, settings)});
+    }
+}
+
 /// Prints as usual and keeps the rows for a table.
 class TableReporter : public benchmark::ConsoleReporter {
 public:
@@ -325,6 +354,8 @@ bool parse(int &argc, char **argv, Settings &settings) {
       settings.cacheGb = std::atof(gb->c_str());
     } else if (auto table = option("--table", i, argc, argv)) {
       settings.table = *table;
+    } else if (!std::strcmp(argv[i], "--peers")) {
+      settings.peers = true;
     } else if (!std::strcmp(argv[i], "--cpu-time")) {
       settings.timer = limits::Timer::ThreadCpu;
     } else if (auto entry = option("--schedule", i, argc, argv)) {
@@ -356,8 +387,8 @@ bool parse(int &argc, char **argv, Settings &settings) {
 
 void printHelp() {
   std::cout << "pagoda-bench [--threads=N] [--cache-gb=X] [--table=FILE.md] "
-               "[--cpu-time] [--schedule=key=value]... [--decode-tokens=N] "
-               "[--machine=NAME]\n"
+               "[--cpu-time] [--peers] [--schedule=key=value]... "
+               "[--decode-tokens=N] [--machine=NAME]\n"
                "  and the options of Google Benchmark:\n";
   benchmark::PrintDefaultHelp();
 }
@@ -372,6 +403,8 @@ int main(int argc, char **argv) {
   if (benchmark::ReportUnrecognizedArguments(argc, argv))
     return 2;
   registerAll(settings);
+  if (settings.peers)
+    registerPeerRows(settings);
   TableReporter reporter;
   benchmark::RunSpecifiedBenchmarks(&reporter);
   benchmark::Shutdown();

@@ -21,6 +21,9 @@ using namespace pagoda;
 
 /// Planes start at multiples of this, so that no two share a cache line.
 static constexpr size_t PlaneAlign = 4096;
+/// Between K and V. Without it a pool of 2^n blocks has its V a power of two
+/// bytes after its K; decode, which reads both, was a quarter slower.
+static constexpr size_t Gap = 4096;
 /// No machine maps more; sums and products of smaller sizes do not overflow.
 static constexpr int64_t MaxBytes = int64_t(1) << 56;
 
@@ -100,7 +103,8 @@ size_t KvPool::bytesNeeded(const KvFormat &format, int32_t numBlocks,
   int64_t v = planeBytes(format.vBlockElements(), format.vType);
   inRange("bytes of one plane of K", k, 0, MaxBytes / planes / 2);
   inRange("bytes of one plane of V", v, 0, MaxBytes / planes / 2);
-  return (alignUp(k, PlaneAlign) + alignUp(v, PlaneAlign)) * planes;
+  return (alignUp(k, PlaneAlign) + alignUp(v, PlaneAlign)) * planes +
+         (v ? Gap : 0);
 }
 
 KvPool::KvPool(const KvFormat &format, int32_t numBlocks, int32_t planes)
@@ -130,7 +134,7 @@ void KvPool::place() {
   size_t kPlane = alignUp(size_t(NumBlocks) * Format.kBlockElements() *
                               dtypeBytes(Format.kType),
                           PlaneAlign);
-  VBase = Format.vInsideK ? Memory : Memory + kPlane * Planes;
+  VBase = Format.vInsideK ? Memory : Memory + kPlane * Planes + Gap;
 }
 
 KvPool::~KvPool() {

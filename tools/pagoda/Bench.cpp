@@ -115,7 +115,7 @@ std::vector<std::pair<Variant, StepShape>> steps(const AttentionSpec &spec,
 }
 
 Expected<std::vector<Group>> usualGroups(const Specification &specification,
-                                         int threads) {
+                                         int threads, peers::Peers &peers) {
   const Machine &machine = specification.compile.machine;
   int64_t cache = Machine::host().l3Bytes;
   std::vector<Group> groups;
@@ -128,10 +128,11 @@ Expected<std::vector<Group>> usualGroups(const Specification &specification,
       if (!found)
         return found.takeError();
       std::vector<NamedSchedule> schedules = std::move(*found);
-      groups.push_back({spec.name, [=, &spec, &machine](double seconds) {
-                          return benchAttention(spec, variant, machine, shape,
-                                                schedules, seconds);
-                        }});
+      groups.push_back(
+          {spec.name, [=, &spec, &machine, &peers](double seconds) {
+             return benchAttention(spec, variant, machine, shape, schedules,
+                                   seconds, &peers);
+           }});
     }
     if (!wanted(spec.name + " append") || !wanted(spec.name + " copy"))
       continue;
@@ -233,9 +234,10 @@ llvm::Error bench() {
   if (llvm::Error error = useRecords(*specification))
     return error;
   int threads = ThreadPool(int(threadsOpt)).threads();
+  peers::Peers peers = peers::findPeers(threads);
   Expected<std::vector<Group>> groups =
       ordersOpt ? orderGroups(*specification, threads)
-                : usualGroups(*specification, threads);
+                : usualGroups(*specification, threads, peers);
   if (!groups)
     return groups.takeError();
 
@@ -264,6 +266,11 @@ llvm::Error bench() {
          << threads << (threads == 1 ? " thread" : " threads")
          << formatv("; {0:F0} s\n\n", now() - begin);
   ordersOpt ? printOrders(outs(), rows) : printRows(outs(), rows);
+  if (!ordersOpt && !peers.missing.empty()) {
+    outs() << "\npeers without a row:\n";
+    for (const std::string &reason : peers.missing)
+      outs() << "  " << reason << '\n';
+  }
   if (!jsonOpt.empty())
     if (llvm::Error error = writeJson(*specification, threads, rows))
       return error;

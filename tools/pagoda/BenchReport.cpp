@@ -182,7 +182,7 @@ std::vector<RowChange> compareRows(const std::vector<BenchRow> &before,
   std::vector<RowChange> result;
   for (const BenchRow &row : now)
     for (const BenchRow &old : before)
-      if (row.kernel == old.kernel && row.spec == old.spec &&
+      if (!row.peer && row.kernel == old.kernel && row.spec == old.spec &&
           row.step == old.step && row.dtype == old.dtype &&
           row.variant == old.variant) {
         result.push_back({&row, ratioOfMedians(old.shares, row.shares, 0.99)});

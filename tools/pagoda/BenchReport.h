@@ -42,7 +42,7 @@ struct RowChange {
 /// beyond this share.
 constexpr double runToRun = 0.05;
 
-/// The rows of `now` that `before` has, too: same kernel, specification, step,
+/// Our rows of `now` that `before` has, too: same kernel, specification, step,
 /// type and variant.
 std::vector<RowChange> compareRows(const std::vector<BenchRow> &before,
                                    const std::vector<BenchRow> &now);

@@ -65,12 +65,41 @@ void sampleRows(std::vector<BenchRow> &rows, double seconds, double work,
 
 /// Bytes a second that the threads read from `pool`, or from the first part of
 /// a large one.
-double readLimit(const KvPool &pool, int threads) {
+double readLimit(const KvPool &pool, int threads,
+                 limits::Timer timer = limits::Timer::Wall) {
   constexpr size_t most = size_t(256) << 20;
   return 1e9 * limits::readBandwidth(pool.data(),
                                      std::min<size_t>(pool.bytes(), most),
-                                     threads, 0, limits::Timer::Wall,
-                                     /*passes=*/1);
+                                     threads, 0, timer, /*passes=*/1);
+}
+
+double timePeer(ScheduleBench &bench, peers::SgemmAttention &peer) {
+  return bench.time(
+      [&](const reference::Problem &problem) { peer.run(problem); });
+}
+
+/// Peers that do the step right; a line for each that does not.
+std::vector<peers::SgemmAttention *>
+usablePeers(peers::Peers &peers, ScheduleBench &bench, StringRef spec) {
+  std::vector<peers::SgemmAttention *> result;
+  for (const auto &peer : peers.present) {
+    std::string reason =
+        peers::SgemmAttention::refusal(bench.bench().problem().shape);
+    if (reason.empty()) {
+      timePeer(bench, *peer);
+      reference::Comparison checked = bench.bench().checkSampled(32);
+      if (!checked.ok() || checked.elements == 0)
+        reason = "wrong output: " + checked.worst.text();
+    }
+    if (reason.empty()) {
+      result.push_back(peer.get());
+      continue;
+    }
+    std::string line = peer->library().name + ", " + spec.str() + ": " + reason;
+    if (!is_contained(peers.missing, line))
+      peers.missing.push_back(std::move(line));
+  }
+  return result;
 }
 
 } // namespace
@@ -78,7 +107,8 @@ double readLimit(const KvPool &pool, int threads) {
 Expected<std::vector<BenchRow>>
 benchAttention(const AttentionSpec &spec, Variant variant,
                const Machine &machine, const StepShape &shape,
-               ArrayRef<NamedSchedule> schedules, double seconds) {
+               ArrayRef<NamedSchedule> schedules, double seconds,
+               peers::Peers *peers) {
   double start = now();
   Expected<std::unique_ptr<ScheduleBench>> made = ScheduleBench::create(
       spec, variant, machine, schedules.front().schedule, shape);
@@ -106,16 +136,31 @@ benchAttention(const AttentionSpec &spec, Variant variant,
     rows.push_back(std::move(row));
     bench.time(all[i]);
   }
+  std::vector<peers::SgemmAttention *> others =
+      peers ? usablePeers(*peers, bench, spec.name)
+            : std::vector<peers::SgemmAttention *>();
+  for (peers::SgemmAttention *peer : others) {
+    BenchRow row = rows.front();
+    row.variant = peer->library().name;
+    row.schedule = peer->library().version;
+    row.peer = true;
+    rows.push_back(std::move(row));
+  }
+  // By the clock that times the steps.
+  auto timer =
+      shape.threads == 1 ? limits::Timer::ThreadCpu : limits::Timer::Wall;
   auto limit = [&] {
     return variant == Variant::Prefill
-               ? 1e9 * limits::fmaPeak(shape.threads, 0.05, limits::Timer::Wall,
-                                       0, /*samples=*/1)
-               : readLimit(bench.bench().pool(), shape.threads);
+               ? 1e9 * limits::fmaPeak(shape.threads, 0.05, timer, 0,
+                                       /*samples=*/1)
+               : readLimit(bench.bench().pool(), shape.threads, timer);
   };
   double work =
       variant == Variant::Prefill ? rows.front().flops : rows.front().bytes;
-  sampleRows(rows, seconds - (now() - start), work, limit,
-             [&](size_t i) { return bench.time(all[i]); });
+  sampleRows(rows, seconds - (now() - start), work, limit, [&](size_t i) {
+    return i < all.size() ? bench.time(all[i])
+                          : timePeer(bench, *others[i - all.size()]);
+  });
   for (size_t i = 0; i < all.size(); ++i) {
     bench.time(all[i]);
     reference::Comparison checked = bench.bench().checkSampled(32);

@@ -14,6 +14,7 @@
 #ifndef PAGODA_TOOLS_PAGODA_BENCHROWS_H
 #define PAGODA_TOOLS_PAGODA_BENCHROWS_H
 
+#include "bench/peers/SgemmAttention.h"
 #include "compiler/tune/Statistics.h"
 #include "tools/pagoda/ScheduleBench.h"
 
@@ -28,8 +29,8 @@ struct BenchRow {
   std::string spec;      ///< shapes and features, for a person
   std::string step;      ///< StepShape::str(), or what is written
   std::string dtype;     ///< of q and, if another, of the cache
-  std::string variant;   ///< "default", "tuned", or a loop order
-  std::string schedule;  ///< empty for kernels without one
+  std::string variant;   ///< "default", "tuned", a loop order, or a peer
+  std::string schedule;  ///< empty for kernels without one; a peer's version
   std::string limit;     ///< "FMA" or "read"
   double flops = 0;      ///< of a step, on visible pairs
   double bytes = 0;      ///< that a step has to move at least: K and V
@@ -40,6 +41,7 @@ struct BenchRow {
   /// Times of the default over times of this, for rows beside a default.
   std::optional<Interval> speedup;
   std::string wrong; ///< the worst output element, if it is out of bounds
+  bool peer = false; ///< not our code
 
   double gflops() const { return flops / median(seconds) / 1e9; }
   double gbs() const { return bytes / median(seconds) / 1e9; }
@@ -51,12 +53,15 @@ struct NamedSchedule {
   Schedule schedule;
 };
 
-/// One row for each schedule, in turns, for about `seconds`. Errors: those of
-/// the compiler; those of the runtime are thrown.
+/// One row for each schedule and for each peer, in turns, for about `seconds`.
+/// A peer that cannot do the step, or does it wrong, has no row but a line
+/// among the missing. Errors: those of the compiler; those of the runtime are
+/// thrown.
 llvm::Expected<std::vector<BenchRow>>
 benchAttention(const AttentionSpec &spec, Variant variant,
                const Machine &machine, const StepShape &shape,
-               llvm::ArrayRef<NamedSchedule> schedules, double seconds);
+               llvm::ArrayRef<NamedSchedule> schedules, double seconds,
+               peers::Peers *peers = nullptr);
 
 /// The kernels that write the cache: `tokens` new tokens through a slot
 /// mapping, and as many tokens' blocks copied. Each works on a pool of its own

@@ -152,14 +152,23 @@ double ScheduleBench::time(const Schedule &schedule) {
     workbench->plan(step++);
     workbench->run();
   }
+  kernel.seconds.push_back(timeStep([&] { workbench->run(); }));
+  return kernel.seconds.back();
+}
+
+double ScheduleBench::time(
+    const std::function<void(const reference::Problem &)> &attend) {
+  return timeStep([&] { attend(workbench->problem()); });
+}
+
+double ScheduleBench::timeStep(const std::function<void()> &run) {
   workbench->plan(step++);
   // One thread's CPU time leaves out what other processes take.
   auto timer = workbench->shape().threads == 1 ? limits::Timer::ThreadCpu
                                                : limits::Timer::Wall;
   double start = limits::now(timer);
-  workbench->run();
-  kernel.seconds.push_back(limits::now(timer) - start);
-  return kernel.seconds.back();
+  run();
+  return limits::now(timer) - start;
 }
 
 double ScheduleBench::sample(const Schedule &schedule, bool baselineFirst) {

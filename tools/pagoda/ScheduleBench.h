@@ -21,6 +21,7 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringMap.h"
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -48,6 +49,8 @@ public:
   double sample(const Schedule &schedule, bool baselineFirst);
   /// Seconds of one step: of CPU time if it runs on one thread.
   double time(const Schedule &schedule);
+  /// The same of a step by code that is not ours.
+  double time(const std::function<void(const reference::Problem &)> &attend);
 
   /// Every output element of a batch with chunked prompts, a shared prefix and
   /// decoding, and sampled rows of the step that is measured.
@@ -81,6 +84,8 @@ private:
   Machine machine;
   Schedule baseline;
   llvm::StringMap<Kernel> kernels; ///< by the schedule's text
+  /// Plans the next step; seconds that `run` takes.
+  double timeStep(const std::function<void()> &run);
   std::unique_ptr<Workbench> workbench;
   int64_t step = 0;
 };

@@ -126,42 +126,43 @@ Workbench::Workbench(const AttentionSpec &theSpec, const KernelSet &kernels,
   args = denseRows(spec, q.data(), o.data(), lse.data());
   args.sinks = sinks.data();
   args.prefix_lens = prefixes.data();
+  planned.shape = {spec.qHeads,          spec.kvHeads,    spec.headDim,
+                   spec.vHeadDim,        spec.blockSize,  int32_t(spec.qType),
+                   int32_t(spec.kvType), featuresOf(spec)};
 }
 
 void Workbench::plan(int64_t index) {
-  first = index * step.batch % step.sequences;
+  int64_t first = index * step.batch % step.sequences;
   std::vector<SeqId> taken(ids.begin() + first,
                            ids.begin() + first + step.batch);
   engine.plan(taken,
               std::vector<int32_t>(size_t(step.batch), int32_t(step.qLen)));
+
+  plannedArgs = args;
+  pagoda_attention_args scalars = scalarArgs(spec);
+  plannedArgs.scale = scalars.scale;
+  plannedArgs.window = scalars.window;
+  plannedArgs.chunk = scalars.chunk;
+  plannedArgs.softcap = scalars.softcap;
+  plannedArgs.alibi_slopes = scalars.alibi_slopes;
+  plannedArgs.k = pool().k();
+  plannedArgs.v = pool().v();
+  const PagedKV &paged = engine.sequences();
+  plannedArgs.block_table = paged.tables();
+  plannedArgs.block_table_stride = paged.tableStride();
+  planned.args = &plannedArgs;
+  planned.sequences.clear();
+  for (int64_t s = 0; s < step.batch; ++s)
+    planned.sequences.push_back({s * step.qLen, step.qLen, step.kvLen,
+                                 paged.row(ids[size_t(first + s)])});
 }
 
 reference::Comparison Workbench::checkSampled(int64_t rows) const {
-  reference::Problem problem;
-  problem.shape = {spec.qHeads,          spec.kvHeads,    spec.headDim,
-                   spec.vHeadDim,        spec.blockSize,  int32_t(spec.qType),
-                   int32_t(spec.kvType), featuresOf(spec)};
-  pagoda_attention_args oracle = args;
-  pagoda_attention_args scalars = scalarArgs(spec);
-  oracle.scale = scalars.scale;
-  oracle.window = scalars.window;
-  oracle.chunk = scalars.chunk;
-  oracle.softcap = scalars.softcap;
-  oracle.alibi_slopes = scalars.alibi_slopes;
-  oracle.k = pool().k();
-  oracle.v = pool().v();
-  const PagedKV &paged = engine.sequences();
-  oracle.block_table = paged.tables();
-  oracle.block_table_stride = paged.tableStride();
-  problem.args = &oracle;
-  for (int64_t s = 0; s < step.batch; ++s)
-    problem.sequences.push_back({s * step.qLen, step.qLen, step.kvLen,
-                                 paged.row(ids[size_t(first + s)])});
   int64_t total = step.batch * step.qLen * spec.qHeads;
   // An odd stride visits all heads.
   int64_t stride = std::max<int64_t>(total / rows, 1) | 1;
   return reference::compare(
-      problem, step.threads, [&](int64_t seq, int64_t token, int64_t head) {
+      planned, step.threads, [&](int64_t seq, int64_t token, int64_t head) {
         int64_t row = (seq * step.qLen + token) * spec.qHeads + head;
         return row % stride == 0 || row == total - 1;
       });

@@ -64,6 +64,10 @@ public:
   /// Runs the planned step. Returns the seconds it took.
   double run() { return engine.run(0, args); }
 
+  /// The planned step as the oracle, and others' code, sees it; until the next
+  /// plan().
+  const reference::Problem &problem() const { return planned; }
+
   /// Compares `rows` output rows (token, head) of the last step, spread evenly,
   /// with the oracle.
   reference::Comparison checkSampled(int64_t rows) const;
@@ -83,7 +87,8 @@ private:
   std::vector<float> lse, sinks;
   std::vector<int32_t> prefixes;
   pagoda_attention_args args{};
-  int64_t first = 0; ///< of the planned step's sequences
+  pagoda_attention_args plannedArgs{}; ///< of the planned step
+  reference::Problem planned;
 };
 
 /// Share of this process's anonymous memory in huge pages, 0 to 1; negative

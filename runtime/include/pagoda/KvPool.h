@@ -61,8 +61,9 @@ struct KvFormat {
 class KvPool {
 public:
   /// Memory for \p numBlocks blocks in each of \p planes layers, K planes first
-  /// and V planes after them. The pool maps zeroed memory at a 2 MB boundary
-  /// and asks for huge pages; nothing is committed before it is touched.
+  /// and V planes, after a gap, behind them. The pool maps zeroed memory at a 2
+  /// MB boundary and asks for huge pages; nothing is committed before it is
+  /// touched.
   KvPool(const KvFormat &format, int32_t numBlocks, int32_t planes = 1);
   /// The caller's memory, at least bytesNeeded() bytes, aligned to 64 bytes and
   /// alive as long as the pool. Error: InvalidArgument.

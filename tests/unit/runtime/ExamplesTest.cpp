@@ -109,7 +109,7 @@ TEST(Examples, element_offset) {
   large.blockSize = 16;
   EXPECT_GT(int64_t(131072) * large.kBlockElements(), int64_t(INT32_MAX));
   EXPECT_EQ(KvPool::bytesNeeded(large, 262144, 1),
-            size_t(262144) * 2 * 16 * 1024 * 4);
+            size_t(262144) * 2 * 16 * 1024 * 4 + 4096);
 }
 
 TEST(Examples, copy_on_write) {

@@ -12,6 +12,7 @@
 #include "TestErrors.h"
 #include "pagoda/KvPool.h"
 
+#include <bit>
 #include <gtest/gtest.h>
 #include <numeric>
 #include <vector>
@@ -38,6 +39,25 @@ TEST(KvPool, CallersMemory) {
   EXPECT_PAGODA_ERROR(KvPool(format, 3, 2, memory + 4, bytes),
                       ErrorCode::InvalidArgument, "multiple of 64");
   EXPECT_PAGODA_ERROR(pool.k(2), ErrorCode::InvalidArgument, "plane");
+}
+
+// K and V of a pool of 2^n blocks are not a power of two bytes apart: they
+// would be in each other's way.
+TEST(KvPool, ValuesDoNotLieOnKeys) {
+  KvFormat format;
+  format.kvHeads = 8;
+  format.headDim = format.vHeadDim = 128;
+  for (int32_t planes : {1, 4}) {
+    KvPool pool(format, 64, planes);
+    for (int32_t plane = 0; plane < planes; ++plane) {
+      auto k = reinterpret_cast<uintptr_t>(pool.k(plane).base);
+      auto v = reinterpret_cast<uintptr_t>(pool.v(plane).base);
+      EXPECT_GE(v - k, size_t(format.blockBytes() / 2 * 64));
+      EXPECT_FALSE(std::has_single_bit(v - k));
+      uintptr_t end = reinterpret_cast<uintptr_t>(pool.data()) + pool.bytes();
+      EXPECT_LE(v + size_t(format.blockBytes() / 2 * 64), end);
+    }
+  }
 }
 
 TEST(KvPool, ValuesInsideKeys) {

@@ -153,6 +153,67 @@ TEST(BenchRows, CacheWritesLeaveWhatOneRunLeaves) {
   }
 }
 
+// Other people's code has a row beside ours if it does the step, and does it
+// right; else a line that says why not.
+TEST(BenchRows, PeersThatAreRight) {
+  auto product = [](float factor) {
+    return [=](bool transposeB, int64_t m, int64_t n, int64_t k, const float *a,
+               int64_t lda, const float *b, int64_t ldb, float beta, float *c,
+               int64_t ldc) {
+      for (int64_t i = 0; i < m; ++i)
+        for (int64_t j = 0; j < n; ++j) {
+          float sum = 0;
+          for (int64_t x = 0; x < k; ++x)
+            sum +=
+                a[i * lda + x] * (transposeB ? b[j * ldb + x] : b[x * ldb + j]);
+          c[i * ldc + j] =
+              (beta == 0 ? 0 : beta * c[i * ldc + j]) + factor * sum;
+        }
+    };
+  };
+  peers::Peers peers;
+  for (float factor : {1.f, 1.01f}) {
+    peers::Sgemm sgemm;
+    sgemm.name = factor == 1 ? "right" : "wrong";
+    sgemm.version = "1.0";
+    sgemm.multiply = product(factor);
+    peers.present.push_back(
+        std::make_shared<peers::SgemmAttention>(sgemm, /*threads=*/2));
+  }
+  Machine host = Machine::host();
+  StepShape step;
+  step.kvLen = 90;
+  step.sequences = 3;
+  step.threads = 2;
+  AttentionSpec shape = spec();
+  shape.name = "layer";
+  auto rows = [&] {
+    Schedule standard =
+        cantFail(selectTile(host, shape, Variant::Decode)).schedule;
+    return cantFail(benchAttention(shape, Variant::Decode, host, step,
+                                   {{"default", standard}}, 0, &peers));
+  };
+  std::vector<BenchRow> measured = rows();
+  ASSERT_EQ(measured.size(), 2u);
+  EXPECT_FALSE(measured[0].peer);
+  EXPECT_TRUE(measured[1].peer);
+  EXPECT_EQ(measured[1].variant, "right");
+  EXPECT_EQ(measured[1].schedule, "1.0");
+  EXPECT_EQ(measured[1].seconds.size(), measured[0].seconds.size());
+  EXPECT_TRUE(measured[1].speedup.has_value());
+  ASSERT_EQ(peers.missing.size(), 1u);
+  EXPECT_TRUE(StringRef(peers.missing[0])
+                  .starts_with("wrong, layer: wrong output: seq"))
+      << peers.missing[0];
+  // A change of theirs is none of ours.
+  EXPECT_EQ(compareRows(measured, measured).size(), 1u);
+
+  shape.window = 40;
+  EXPECT_EQ(rows().size(), 1u);
+  EXPECT_EQ(peers.missing[1],
+            "right, layer: has causal and full attention only");
+}
+
 TEST(ScheduleBench, SchedulesSideBySide) {
   AttentionSpec shape = spec();
   shape.sinks = true;
