@@ -69,19 +69,28 @@ Error pagoda::emitArtifact(const Artifact &artifact,
     sys::path::append(result, name);
     return std::string(result);
   };
-  if (!artifact.object.empty()) {
+  auto library = [&](StringRef code) -> Error {
     std::string object = path(baseName + ".o");
-    if (Error error = writeFile(object, artifact.object))
+    if (Error error = writeFile(object, code))
       return error;
-    if (Error error = linkSharedLibrary(object, path("lib" + baseName + ".so")))
+    return linkSharedLibrary(object, path("lib" + baseName + ".so"));
+  };
+  if (!artifact.object.empty()) {
+    if (Error error = library(artifact.object))
       return error;
     if (Error error =
             writeFile(path(baseName + ".h"), headerText(artifact, baseName)))
       return error;
   }
-  if (!artifact.ptx.empty())
+  if (!artifact.ptx.empty()) {
     if (Error error = writeFile(path(baseName + ".ptx"), artifact.ptx))
       return error;
+    Expected<std::string> object = deviceLibraryObject(artifact);
+    if (!object)
+      return object.takeError();
+    if (Error error = library(*object))
+      return error;
+  }
   if (!artifact.cubin.empty())
     if (Error error = writeFile(path(baseName + ".cubin"), artifact.cubin))
       return error;

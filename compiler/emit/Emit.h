@@ -28,6 +28,10 @@ llvm::Error writeFile(llvm::StringRef path, llvm::StringRef contents);
 llvm::Error linkSharedLibrary(llvm::StringRef objectPath,
                               llvm::StringRef libraryPath);
 
+/// An object file for this machine with what the runtime needs of kernels for
+/// a GPU: the library's table and the artifact's cubin and PTX, as `image`.
+llvm::Expected<std::string> deviceLibraryObject(const Artifact &artifact);
+
 /// A C header that declares the library's table and lists its kernels.
 std::string headerText(const Artifact &artifact, llvm::StringRef baseName);
 
@@ -45,8 +49,9 @@ llvm::json::Value manifest(const Artifact &artifact,
                            const Provenance &provenance);
 
 /// Writes all files of an artifact into `dir`, which is made: CPU targets
-/// baseName.o, libbaseName.so, baseName.h; NVIDIA targets baseName.ptx and,
-/// once assembled, baseName.cubin; and baseName.json, the manifest.
+/// baseName.o, libbaseName.so, baseName.h; NVIDIA targets baseName.ptx,
+/// once assembled, baseName.cubin, and libbaseName.so with both for the
+/// runtime; and baseName.json, the manifest.
 llvm::Error emitArtifact(const Artifact &artifact, const Provenance &provenance,
                          llvm::StringRef dir, llvm::StringRef baseName);
 

@@ -171,10 +171,11 @@ int32_t pagoda::dtypeOf(Type element) {
 // from an attribute cannot disagree.
 #define PAGODA_INFO_INTEGERS(X)                                                \
   X(scratch_bytes)                                                             \
-  X(cpu_features) X(mods_hash) X(role) X(features) X(q_heads) X(kv_heads)      \
-      X(head_dim) X(v_head_dim) X(block_size) X(layout) X(q_dtype) X(k_dtype)  \
-          X(v_dtype) X(o_dtype) X(max_rows) X(heads_per_item) X(kv_tile)       \
-              X(threads) X(shared_bytes) X(rotary_dim) X(rope_interleaved)
+  X(cpu_features)                                                              \
+  X(mods_hash) X(role) X(features) X(q_heads) X(kv_heads) X(head_dim)          \
+      X(v_head_dim) X(block_size) X(layout) X(q_dtype) X(k_dtype) X(v_dtype)   \
+          X(o_dtype) X(max_rows) X(heads_per_item) X(kv_tile) X(threads)       \
+              X(shared_bytes) X(rotary_dim) X(rope_interleaved)
 
 static constexpr StringLiteral infoAttribute = "pagoda.kernel_info";
 
@@ -232,6 +233,9 @@ void pagoda::addLibraryTable(llvm::Module &module,
   for (const KernelDescription &kernel : kernels) {
     const pagoda_kernel_info &info = kernel.info;
     llvm::Constant *code = module.getFunction(kernel.symbol);
+    if (!code) // for a GPU
+      code =
+          llvm::ConstantPointerNull::get(llvm::PointerType::getUnqual(context));
     // In the order of pagoda_kernel_info; the assertion below guards the size.
     entries.push_back(
         llvm::ConstantStruct::getAnon({integer(i32, PAGODA_ABI_VERSION),

@@ -40,6 +40,8 @@ const char *pagoda::errorName(ErrorCode code) {
     return "mismatch";
   case ErrorCode::BadLibrary:
     return "bad library";
+  case ErrorCode::NoDevice:
+    return "no device";
   }
   return "unknown";
 }

@@ -14,6 +14,7 @@
 #define PAGODA_CAPI_HANDLES_H
 
 #include "pagoda/CpuLauncher.h"
+#include "pagoda/CudaLauncher.h"
 #include "pagoda/KvPool.h"
 #include "pagoda/PagedKV.h"
 #include "pagoda/PrefixCache.h"
@@ -47,6 +48,12 @@ struct pagoda_launcher {
   explicit pagoda_launcher(int threads) : pool(threads), object(pool) {}
   pagoda::ThreadPool pool;
   pagoda::CpuLauncher object;
+};
+struct pagoda_cuda {
+  std::unique_ptr<pagoda::CudaDevice> object;
+};
+struct pagoda_cuda_launcher {
+  pagoda::CudaLauncher object;
 };
 
 namespace pagoda::capi {

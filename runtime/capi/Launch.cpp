@@ -43,6 +43,8 @@ static pagoda_status statusOf(ErrorCode code) {
     return PAGODA_MISMATCH;
   case ErrorCode::BadLibrary:
     return PAGODA_BAD_LIBRARY;
+  case ErrorCode::NoDevice:
+    return PAGODA_NO_DEVICE;
   }
   return PAGODA_INTERNAL;
 }
@@ -93,7 +95,7 @@ const char *pagoda_status_name(int status) {
   case PAGODA_INTERNAL:
     return "internal error";
   default:
-    for (int code = 1; code <= int(ErrorCode::BadLibrary); ++code)
+    for (int code = 1; code <= int(ErrorCode::NoDevice); ++code)
       if (statusOf(ErrorCode(code)) == status)
         return errorName(ErrorCode(code));
     return "no status";
@@ -150,7 +152,9 @@ static KernelSpec specOf(const pagoda_kernel_spec &spec) {
 
 static pagoda_kernels *select(KernelLibrary library,
                               const pagoda_kernel_spec *spec) {
-  KernelSet set = library.select(specOf(given(spec, "spec")));
+  KernelSpec wanted = specOf(given(spec, "spec"));
+  KernelSet set =
+      library.image() ? library.selectForGpu(wanted) : library.select(wanted);
   return new pagoda_kernels{std::move(library), std::move(set)};
 }
 

@@ -16,12 +16,6 @@
 
 using namespace pagoda;
 
-PlanExtents PlanExtents::of(const AttentionPlan &plan) {
-  return {int64_t(plan.items().size()), int64_t(plan.rowMap().size()),
-          int64_t(plan.merges().size()), int64_t(plan.mergeSlots().size()),
-          plan.partialSlots()};
-}
-
 /// Bytes from the base of a tensor to its last element, plus one.
 static int64_t bytesOf(const pagoda_aux_tensor &aux) {
   int64_t last = 0;

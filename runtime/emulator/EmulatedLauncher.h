@@ -29,13 +29,6 @@ struct AttentionExtents {
   int64_t blocks = 0;    ///< of each pool
 };
 
-/// The sizes of a plan's arrays.
-struct PlanExtents {
-  int64_t items = 0, rows = 0, merges = 0, mergeSlots = 0, partialSlots = 0;
-
-  static PlanExtents of(const AttentionPlan &plan);
-};
-
 /// How much there is of what pagoda_append_args points to.
 struct AppendExtents {
   int64_t tokens = 0;

@@ -95,9 +95,10 @@ void *pagoda_emu_shared();
 void pagoda_emu_barrier(int32_t op);
 /// shfl.sync.bfly over a whole warp.
 int32_t pagoda_emu_shuffle_xor(int32_t value, int32_t mask, int32_t op);
-/// ldmatrix.x4: four registers into `out`.
-void pagoda_emu_load_matrices(const void *row, int32_t transpose, uint32_t *out,
-                              int32_t op);
+/// ldmatrix.x`count` (1, 2 or 4): as many registers into `out`. Lanes 0 to 8
+/// count - 1 name rows; what the others name is not looked at.
+void pagoda_emu_load_matrices(const void *row, int32_t count, int32_t transpose,
+                              uint32_t *out, int32_t op);
 /// mma.m16n8k16 into f32: `in` is 4 registers of A, 2 of B, 4 of C.
 void pagoda_emu_multiply(int32_t is_bf16, const uint32_t *in, float *out,
                          int32_t op);

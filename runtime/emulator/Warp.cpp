@@ -68,16 +68,18 @@ int32_t pagoda_emu_shuffle_xor(int32_t value, int32_t mask, int32_t op) {
 // ldmatrix
 //===----------------------------------------------------------------------===//
 
-void pagoda_emu_load_matrices(const void *row, int32_t transpose, uint32_t *out,
-                              int32_t op) {
+void pagoda_emu_load_matrices(const void *row, int32_t count, int32_t transpose,
+                              uint32_t *out, int32_t op) {
   Block &block = *Block::active;
   Thread &thread = block.current();
-  std::string fault = block.shared.read(row, {thread.id, op, thread.epoch});
-  if (!fault.empty())
-    block.fail("ldmatrix: " + fault);
+  if (thread.lane() < 8 * count) {
+    std::string fault = block.shared.read(row, {thread.id, op, thread.epoch});
+    if (!fault.empty())
+      block.fail("ldmatrix: " + fault);
+  }
   block.meet("ldmatrix", op, row, out, [&](Meeting &meeting) {
     ++block.statistics.matrixLoads;
-    for (int matrix = 0; matrix < 4; ++matrix) {
+    for (int matrix = 0; matrix < count; ++matrix) {
       uint16_t m[8][8];
       for (int r = 0; r < 8; ++r)
         std::memcpy(m[r], meeting.in[8 * matrix + r], sizeof(m[r]));

@@ -130,6 +130,12 @@ const pagoda_kernel_info &AttentionPlan::kernel() const {
   return *P->kernels.front();
 }
 
+PlanExtents PlanExtents::of(const AttentionPlan &plan) {
+  return {int64_t(plan.items().size()), int64_t(plan.rowMap().size()),
+          int64_t(plan.merges().size()), int64_t(plan.mergeSlots().size()),
+          plan.partialSlots()};
+}
+
 void AttentionPlan::fill(pagoda_attention_args &args) const {
   args.items = P->items.data();
   args.counts = P->counts;

@@ -13,6 +13,7 @@
 #include "pagoda/CpuLauncher.h"
 
 #include "cache/HugeMemory.h"
+#include "launch/LaunchChecks.h"
 
 #include <algorithm>
 #include <mutex>
@@ -51,10 +52,6 @@ private:
 
 /// Tokens and copies that a thread takes at a time: each is a few cache lines.
 constexpr int64_t TokensAtOnce = 16;
-
-[[noreturn]] void bad(const std::string &text) {
-  throw Error(ErrorCode::InvalidArgument, "launch: " + text);
-}
 
 } // namespace
 
@@ -97,83 +94,14 @@ void CpuLauncher::Impl::runAll(const pagoda_kernel_info &kernel,
       &job);
 }
 
-void pagoda::checkView(const pagoda_kernel_info &kernel,
-                       const pagoda_kv_view &view, int32_t dim,
-                       const char *what) {
-  bool nhd = kernel.layout == PAGODA_NHD;
-  const char *innerName = nhd ? "head_stride" : "token_stride";
-  const char *outerName = nhd ? "token_stride" : "head_stride";
-  int64_t inner = nhd ? view.head_stride : view.token_stride;
-  int64_t outer = nhd ? view.token_stride : view.head_stride;
-  auto stride = [&](const char *name, int64_t got, int64_t atLeast) {
-    if (got < atLeast)
-      bad(std::string(what) + ": " + name + ": kernel " + kernel.name +
-          " with layout " + layoutName(kernel.layout) + " expects " +
-          std::to_string(atLeast) + " or more, got " + std::to_string(got));
-  };
-  if (!view.base)
-    bad(std::string(what) + ": base: expected memory, got null");
-  stride(innerName, inner, dim);
-  stride(outerName, outer, inner);
-  stride("block_stride", view.block_stride, dim);
-}
-
-static void checkArgs(const AttentionPlan &plan,
-                      const pagoda_kernel_info *merge,
-                      const pagoda_attention_args &args) {
-  const pagoda_kernel_info &kernel = plan.kernel();
-  if (!args.q)
-    bad("q: expected memory, got null");
-  if (!args.o)
-    bad("o: expected memory, got null");
-  if (!args.block_table)
-    bad("block_table: expected memory, got null");
-  if (!(args.scale > 0))
-    bad("scale: expected a number greater than 0, got " +
-        std::to_string(args.scale));
-  checkView(kernel, args.k, kernel.head_dim, "k");
-  checkView(kernel, args.v, kernel.v_head_dim, "v");
-  auto needs = [&](uint32_t feature, bool given, const char *field) {
-    if ((kernel.features & feature) && !given)
-      bad(std::string(field) + ": expected a value for kernel " + kernel.name +
-          " with " + featureNames(feature) + ", got none");
-  };
-  needs(PAGODA_FEATURE_WINDOW, args.window > 0, "window");
-  needs(PAGODA_FEATURE_CHUNK, args.chunk > 0, "chunk");
-  needs(PAGODA_FEATURE_SOFTCAP, args.softcap > 0, "softcap");
-  needs(PAGODA_FEATURE_ALIBI, args.alibi_slopes, "alibi_slopes");
-  needs(PAGODA_FEATURE_SINKS, args.sinks, "sinks");
-  needs(PAGODA_FEATURE_PREFIX_LM, args.prefix_lens, "prefix_lens");
-  const PlanOptions &options = plan.options();
-  auto planned = [&](uint32_t feature, int32_t planned, int32_t given,
-                     const char *field) {
-    if ((kernel.features & feature) && planned && planned != given)
-      bad(std::string(field) + ": expected " + std::to_string(planned) +
-          " as the plan was built for, got " + std::to_string(given));
-  };
-  planned(PAGODA_FEATURE_WINDOW, options.window, args.window, "window");
-  planned(PAGODA_FEATURE_CHUNK, options.chunk, args.chunk, "chunk");
-  if (plan.merges().empty())
-    return;
-  if (!merge)
-    bad("merge: expected a kernel for a plan with " +
-        std::to_string(plan.merges().size()) + " merges, got null");
-  if (merge->role != PAGODA_ROLE_MERGE)
-    bad(std::string("merge: expected a merge kernel, got ") + merge->name +
-        " with role " + roleName(merge->role));
-  std::string why = mismatch(*merge, KernelSpec::of(kernel));
-  if (!why.empty())
-    throw Error(ErrorCode::Mismatch, std::string("kernel ") + merge->name +
-                                         " does not join the states of " +
-                                         kernel.name + ":\n" + why);
-}
-
 void CpuLauncher::run(const AttentionPlan &plan,
                       const pagoda_kernel_info *merge,
                       pagoda_attention_args args) {
   if (plan.items().empty())
     return;
-  checkArgs(plan, merge, args);
+  checkLaunch(plan.kernel(), plan.options(), args);
+  if (!plan.merges().empty())
+    checkMerge(plan, merge);
   std::lock_guard<std::mutex> lock(P->callers);
   plan.fill(args);
   const pagoda_kernel_info &kernel = plan.kernel();
@@ -211,35 +139,11 @@ void CpuLauncher::run(const AttentionPlan &plan,
     P->runAll(*merge, &args, static_cast<int64_t>(plan.merges().size()), 1);
 }
 
-/// The role and the layout of an append or copy kernel.
-static void checkKernel(const pagoda_kernel_info &kernel, int32_t role,
-                        const pagoda_kv_view &k, const pagoda_kv_view &v) {
-  if (kernel.role != role)
-    bad(std::string("kernel ") + kernel.name + ": expected role " +
-        roleName(role) + ", got " + roleName(kernel.role));
-  checkView(kernel, k, kernel.head_dim, "k");
-  checkView(kernel, v, kernel.v_head_dim, "v");
-}
-
 void CpuLauncher::append(const pagoda_kernel_info &kernel,
                          const pagoda_append_args &args, int64_t tokens) {
   if (tokens == 0)
     return;
-  checkKernel(kernel, PAGODA_ROLE_APPEND, args.k, args.v);
-  if (!args.k_new || !args.v_new || !args.slot_mapping)
-    bad("append: expected k_new, v_new and slot_mapping, got null");
-  if (kernel.rotary_dim && args.rope_cos) {
-    if (!args.rope_sin || !args.positions)
-      bad("append: expected positions and rope_sin beside rope_cos, got null");
-    if (args.rope_stride < kernel.rotary_dim / 2)
-      bad(std::string("append: rope_stride: kernel ") + kernel.name +
-          " with rotary_dim " + std::to_string(kernel.rotary_dim) +
-          " expects " + std::to_string(kernel.rotary_dim / 2) +
-          " or more, got " + std::to_string(args.rope_stride));
-  }
-  if (!kernel.rotary_dim && args.rope_cos)
-    bad(std::string("append: rope_cos: kernel ") + kernel.name +
-        " rotates no keys, got a table");
+  checkLaunch(kernel, args);
   std::lock_guard<std::mutex> lock(P->callers);
   P->runAll(kernel, &args, tokens, TokensAtOnce);
 }
@@ -248,9 +152,7 @@ void CpuLauncher::copy(const pagoda_kernel_info &kernel,
                        const pagoda_copy_args &args, int64_t copies) {
   if (copies == 0)
     return;
-  checkKernel(kernel, PAGODA_ROLE_COPY, args.k, args.v);
-  if (!args.copies)
-    bad("copy: copies: expected memory, got null");
+  checkLaunch(kernel, args);
   std::lock_guard<std::mutex> lock(P->callers);
   P->runAll(kernel, &args, copies, 1);
 }

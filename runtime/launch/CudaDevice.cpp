@@ -44,6 +44,18 @@ struct Driver {
   Result (*release)(Address);
   Result (*upload)(Address, const void *, size_t);
   Result (*download)(void *, Address, size_t);
+  Result (*allocateHost)(void **, size_t);
+  Result (*releaseHost)(void *);
+  Result (*uploadAsync)(Address, const void *, size_t, void *);
+  Result (*occupancy)(int *, void *, int, size_t);
+  Result (*createStream)(void **, unsigned);
+  Result (*destroyStream)(void *);
+  Result (*beginCapture)(void *, int);
+  Result (*endCapture)(void *, void **);
+  Result (*instantiate)(void **, void *, unsigned long long);
+  Result (*destroyTemplate)(void *);
+  Result (*launchGraph)(void *, void *);
+  Result (*destroyGraph)(void *);
   Result (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned,
                    unsigned, unsigned, void *, void **, void **);
   Result (*createEvent)(void **, unsigned);
@@ -84,6 +96,18 @@ std::string find(void *library, Driver &driver) {
   symbol(driver.release, "cuMemFree_v2");
   symbol(driver.upload, "cuMemcpyHtoD_v2");
   symbol(driver.download, "cuMemcpyDtoH_v2");
+  symbol(driver.allocateHost, "cuMemAllocHost_v2");
+  symbol(driver.releaseHost, "cuMemFreeHost");
+  symbol(driver.uploadAsync, "cuMemcpyHtoDAsync_v2");
+  symbol(driver.occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+  symbol(driver.createStream, "cuStreamCreate");
+  symbol(driver.destroyStream, "cuStreamDestroy_v2");
+  symbol(driver.beginCapture, "cuStreamBeginCapture_v2");
+  symbol(driver.endCapture, "cuStreamEndCapture");
+  symbol(driver.instantiate, "cuGraphInstantiateWithFlags");
+  symbol(driver.destroyTemplate, "cuGraphDestroy");
+  symbol(driver.launchGraph, "cuGraphLaunch");
+  symbol(driver.destroyGraph, "cuGraphExecDestroy");
   symbol(driver.launch, "cuLaunchKernel");
   symbol(driver.createEvent, "cuEventCreate");
   symbol(driver.destroyEvent, "cuEventDestroy_v2");
@@ -131,16 +155,17 @@ struct CudaDevice::Impl {
 CudaDevice::CudaDevice() : P(std::make_unique<Impl>()) {}
 CudaDevice::~CudaDevice() = default;
 
-std::unique_ptr<CudaDevice> CudaDevice::open(std::string &why, int index) {
+std::unique_ptr<CudaDevice> CudaDevice::open(std::string &why, int index,
+                                             const char *driver) {
   std::unique_ptr<CudaDevice> result(new CudaDevice());
   Impl &p = *result->P;
-  p.library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  p.library = dlopen(driver, RTLD_NOW | RTLD_LOCAL);
   if (!p.library) {
-    why = "no libcuda.so.1";
+    why = std::string("no ") + driver;
     return nullptr;
   }
   if (std::string missing = find(p.library, p.driver); !missing.empty()) {
-    why = "libcuda.so.1 has no " + missing;
+    why = std::string(driver) + " has no " + missing;
     return nullptr;
   }
   if (Result error = p.driver.init(0)) {
@@ -207,12 +232,20 @@ CudaDevice::Kernel CudaDevice::load(const void *image, const std::string &name,
   return kernel;
 }
 
-void CudaDevice::launch(const Kernel &kernel, int64_t blocks,
-                        const void *args) {
+int CudaDevice::blocksPerMultiprocessor(const Kernel &kernel) {
+  int blocks = 0;
+  P->check(P->driver.occupancy(&blocks, kernel.function, kernel.threads,
+                               size_t(kernel.sharedBytes)),
+           "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+  return blocks;
+}
+
+void CudaDevice::launch(const Kernel &kernel, int64_t blocks, const void *args,
+                        CudaStream stream) {
   void *parameters[] = {const_cast<void *>(args)};
   P->check(P->driver.launch(kernel.function, unsigned(blocks), 1, 1,
                             unsigned(kernel.threads), 1, 1,
-                            unsigned(kernel.sharedBytes), nullptr, parameters,
+                            unsigned(kernel.sharedBytes), stream, parameters,
                             nullptr),
            "cuLaunchKernel");
 }
@@ -223,18 +256,98 @@ void CudaDevice::synchronize() {
 
 double CudaDevice::time(const Kernel &kernel, int64_t blocks, const void *args,
                         int times) {
-  void *events[2] = {};
-  for (void *&event : events)
-    P->check(P->driver.createEvent(&event, 0), "cuEventCreate");
-  P->check(P->driver.recordEvent(events[0], nullptr), "cuEventRecord");
+  return time([&] { launch(kernel, blocks, args); }, times);
+}
+
+double CudaDevice::time(const std::function<void()> &body, int times) {
+  void *events[] = {createEvent(), createEvent()};
+  record(events[0], nullptr);
   for (int i = 0; i < times; ++i)
-    launch(kernel, blocks, args);
-  P->check(P->driver.recordEvent(events[1], nullptr), "cuEventRecord");
-  P->check(P->driver.synchronizeEvent(events[1]), "cuEventSynchronize");
+    body();
+  record(events[1], nullptr);
+  wait(events[1]);
   float milliseconds = 0;
   P->check(P->driver.elapsedTime(&milliseconds, events[0], events[1]),
            "cuEventElapsedTime");
   for (void *event : events)
-    P->check(P->driver.destroyEvent(event), "cuEventDestroy");
+    destroyEvent(event);
   return double(milliseconds) / times;
+}
+
+//===----------------------------------------------------------------------===//
+// Streams, events, graphs
+//===----------------------------------------------------------------------===//
+
+void *CudaDevice::allocatePinned(size_t bytes) {
+  void *memory = nullptr;
+  P->check(P->driver.allocateHost(&memory, bytes ? bytes : 1),
+           "cuMemAllocHost");
+  return memory;
+}
+
+void CudaDevice::releasePinned(void *memory) {
+  P->check(P->driver.releaseHost(memory), "cuMemFreeHost");
+}
+
+void CudaDevice::uploadAsync(void *to, const void *from, size_t bytes,
+                             CudaStream stream) {
+  P->check(P->driver.uploadAsync(addressOf(to), from, bytes, stream),
+           "cuMemcpyHtoDAsync");
+}
+
+CudaStream CudaDevice::createStream() {
+  CudaStream stream = nullptr;
+  constexpr unsigned nonBlocking = 1;
+  P->check(P->driver.createStream(&stream, nonBlocking), "cuStreamCreate");
+  return stream;
+}
+
+void CudaDevice::destroyStream(CudaStream stream) {
+  P->check(P->driver.destroyStream(stream), "cuStreamDestroy");
+}
+
+void *CudaDevice::createEvent() {
+  void *event = nullptr;
+  P->check(P->driver.createEvent(&event, 0), "cuEventCreate");
+  return event;
+}
+
+void CudaDevice::destroyEvent(void *event) {
+  P->check(P->driver.destroyEvent(event), "cuEventDestroy");
+}
+
+void CudaDevice::record(void *event, CudaStream stream) {
+  P->check(P->driver.recordEvent(event, stream), "cuEventRecord");
+}
+
+void CudaDevice::wait(void *event) {
+  P->check(P->driver.synchronizeEvent(event), "cuEventSynchronize");
+}
+
+void *CudaDevice::capture(CudaStream stream,
+                          const std::function<void()> &body) {
+  constexpr int threadLocal = 1;
+  P->check(P->driver.beginCapture(stream, threadLocal), "cuStreamBeginCapture");
+  void *recorded = nullptr, *graph = nullptr;
+  try {
+    body();
+  } catch (...) {
+    P->driver.endCapture(stream, &recorded);
+    if (recorded)
+      P->driver.destroyTemplate(recorded);
+    throw;
+  }
+  P->check(P->driver.endCapture(stream, &recorded), "cuStreamEndCapture");
+  Result result = P->driver.instantiate(&graph, recorded, 0);
+  P->driver.destroyTemplate(recorded);
+  P->check(result, "cuGraphInstantiate");
+  return graph;
+}
+
+void CudaDevice::launchGraph(void *graph, CudaStream stream) {
+  P->check(P->driver.launchGraph(graph, stream), "cuGraphLaunch");
+}
+
+void CudaDevice::destroyGraph(void *graph) {
+  P->check(P->driver.destroyGraph(graph), "cuGraphExecDestroy");
 }

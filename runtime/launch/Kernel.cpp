@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <bit>
 #include <dlfcn.h>
+#include <string_view>
 #include <utility>
 
 using namespace pagoda;
@@ -168,11 +169,12 @@ KernelLibrary::KernelLibrary(void *handle, const pagoda_library_info *info,
     : Handle(handle), Info(info), Name(std::move(name)) {}
 
 KernelLibrary::KernelLibrary(KernelLibrary &&other) noexcept
-    : Handle(std::exchange(other.Handle, nullptr)), Info(other.Info),
-      Name(std::move(other.Name)) {}
+    : Handle(std::exchange(other.Handle, nullptr)), Image(other.Image),
+      Info(other.Info), Name(std::move(other.Name)) {}
 
 KernelLibrary &KernelLibrary::operator=(KernelLibrary &&other) noexcept {
   std::swap(Handle, other.Handle);
+  std::swap(Image, other.Image);
   std::swap(Info, other.Info);
   std::swap(Name, other.Name);
   return *this;
@@ -199,6 +201,13 @@ KernelLibrary KernelLibrary::open(const std::string &path) {
                 "library " + path + ": expected the symbol " +
                     PAGODA_LIBRARY_SYMBOL + ", got a library without it");
   KernelLibrary checked = wrap(info, path);
+  checked.Image = static_cast<const pagoda_device_image *>(
+      dlsym(handle, PAGODA_IMAGE_SYMBOL));
+  if (checked.Image && checked.Image->abi_version != PAGODA_ABI_VERSION)
+    throw Error(ErrorCode::BadLibrary,
+                "library " + path + ": image: abi version: kernels have " +
+                    std::to_string(checked.Image->abi_version) +
+                    ", runtime has " + std::to_string(PAGODA_ABI_VERSION));
   std::swap(checked.Handle, guard.Handle);
   return checked;
 }
@@ -263,12 +272,27 @@ static bool better(const pagoda_kernel_info &kernel,
 
 KernelSet KernelLibrary::select(const KernelSpec &spec,
                                 uint64_t cpuFeatures) const {
+  return select(spec, /*forGpu=*/false, cpuFeatures);
+}
+
+KernelSet KernelLibrary::selectForGpu(const KernelSpec &spec) const {
+  return select(spec, /*forGpu=*/true, hostCpuFeatures());
+}
+
+/// Kernels for a GPU are functions of an image, not of the library.
+static bool isForGpu(const pagoda_kernel_info &kernel) {
+  return kernel.target &&
+         std::string_view(kernel.target).starts_with("nvidia:");
+}
+
+KernelSet KernelLibrary::select(const KernelSpec &spec, bool forGpu,
+                                uint64_t cpuFeatures) const {
   KernelSet set;
   std::string nearest;
   size_t nearestLines = SIZE_MAX;
   for (const pagoda_kernel_info &kernel : kernels()) {
-    if (!kernel.entry)
-      continue; // for a GPU
+    if (forGpu ? !isForGpu(kernel) : !kernel.entry)
+      continue;
     std::string why = mismatch(kernel, spec);
     if (uint64_t lacking = kernel.cpu_features & ~cpuFeatures)
       why += (why.empty() ? "" : "\n") + std::string("cpu features: kernel ") +
@@ -320,6 +344,8 @@ KernelSet KernelLibrary::select(const KernelSpec &spec,
     throw Error(ErrorCode::Mismatch,
                 "library " + Name +
                     ": no attention kernel fits the caller on this machine" +
-                    (nearest.empty() ? "; it has none for a cpu" : nearest));
+                    (nearest.empty() ? std::string("; it has none for a ") +
+                                           (forGpu ? "gpu" : "cpu")
+                                     : nearest));
   return set;
 }

@@ -5,23 +5,25 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Runs the cases of a packed folder on the GPU of this machine, compares with
-// the references in them, and prints a line for each; a JSON report goes to the
-// file that is named. Needs a driver and nothing else. Exit codes: 0, 1 (a case
-// failed), 2 (bad arguments), 77 (no driver or no device).
+// Runs what is in a packed folder on the GPU of this machine, in phases that
+// each have a time limit: primitives, then cases, against the references in
+// them; what the GPU can do; and, relative to that, attention at sizes that
+// engines meet. A phase for which nothing is packed is left out. Prints a line
+// each and a JSON report to the file that is named. Needs a driver and nothing
+// else. Exit codes: 0, 1 (something failed), 2 (bad arguments), 77 (no driver
+// or no device).
 //
 //===----------------------------------------------------------------------===//
 
 #include "tests/device/CaseImage.h"
-
-#include "pagoda/CudaDevice.h"
+#include "tests/device/DeviceCase.h"
+#include "tests/device/Measure.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <stdexcept>
 
 using namespace pagoda;
@@ -29,81 +31,36 @@ using namespace pagoda::device;
 
 namespace {
 
-std::vector<char> contentsOf(const std::filesystem::path &path) {
-  std::ifstream stream(path, std::ios::binary);
-  std::vector<char> result{std::istreambuf_iterator<char>(stream), {}};
-  if (!stream.is_open())
-    throw std::runtime_error(path.string() + ": cannot be read");
-  return result;
-}
+using Path = std::filesystem::path;
+
+/// Seconds that a phase may begin new work in; with the peers' two minutes all
+/// stay below eight.
+constexpr int primitiveSeconds = 40, caseSeconds = 150, workloadSeconds = 120;
+
+class Clock {
+public:
+  explicit Clock(int seconds)
+      : end(std::chrono::steady_clock::now() + std::chrono::seconds(seconds)) {}
+  bool isOver() const { return std::chrono::steady_clock::now() > end; }
+
+private:
+  std::chrono::steady_clock::time_point end;
+};
 
 struct Outcome {
   std::string name, fault; ///< empty: as expected
   double microseconds = 0; ///< of all launches of the case
 };
 
-/// The memory of one case on the device.
-class DeviceCase {
-public:
-  DeviceCase(CudaDevice &device, const CaseImage &image,
-             const std::filesystem::path &folder)
-      : device(device), image(image), args(image.args),
-        cubin(contentsOf(folder / image.cubin)) {
-    cubin.push_back(0); // PTX is text
-    for (const ImageBuffer &buffer : image.buffers) {
-      memory.push_back(device.allocate(buffer.bytes.size()));
-      char *target = static_cast<char *>(memory.back()) + buffer.offset;
-      std::memcpy(reinterpret_cast<char *>(&args) + buffer.field, &target,
-                  sizeof(target));
-    }
-    for (const KernelLaunch &launch : image.launches)
-      kernels.push_back(device.load(cubin.data(), launch.kernel, launch.threads,
-                                    launch.sharedBytes));
-  }
-  ~DeviceCase() {
-    for (void *buffer : memory)
-      try {
-        device.release(buffer);
-      } catch (const std::exception &) {
-        // A device that has failed says so elsewhere.
-      }
-  }
-
-  std::string check() {
-    for (size_t i = 0; i < memory.size(); ++i)
-      device.upload(memory[i], image.buffers[i].bytes.data(),
-                    image.buffers[i].bytes.size());
-    for (size_t i = 0; i < kernels.size(); ++i)
-      device.launch(kernels[i], image.launches[i].blocks, &args);
-    device.synchronize();
-    for (const Expectation &expected : image.expectations) {
-      std::vector<uint8_t> bytes(image.buffers[expected.buffer].bytes.size());
-      device.download(bytes.data(), memory[expected.buffer], bytes.size());
-      if (std::string fault = compare(expected, bytes); !fault.empty())
-        return "buffer " + std::to_string(expected.buffer) + ": " + fault;
-    }
-    return "";
-  }
-
-  double microseconds() {
-    double total = 0;
-    constexpr int times = 20;
-    for (size_t i = 0; i < kernels.size(); ++i)
-      total += 1000 *
-               device.time(kernels[i], image.launches[i].blocks, &args, times);
-    return total;
-  }
-
-private:
-  CudaDevice &device;
-  const CaseImage &image;
-  pagoda_attention_args args;
-  std::vector<char> cubin;
-  std::vector<void *> memory;
-  std::vector<CudaDevice::Kernel> kernels;
+struct Report {
+  std::vector<Outcome> primitives, cases;
+  bool hasLimits = false;
+  Limits limits;
+  std::vector<WorkloadResult> workloads;
+  size_t failed = 0, left = 0; ///< left: not run for lack of time
 };
 
-Outcome runCase(CudaDevice &device, const std::filesystem::path &path) {
+Outcome runCase(CudaDevice &device, const Path &path) {
   Outcome outcome{path.stem().string(), "", 0};
   try {
     CaseImage image = CaseImage::read(path.string());
@@ -118,6 +75,91 @@ Outcome runCase(CudaDevice &device, const std::filesystem::path &path) {
   return outcome;
 }
 
+void runCases(CudaDevice &device, const std::vector<Path> &paths, int seconds,
+              std::vector<Outcome> &outcomes, Report &report) {
+  Clock clock(seconds);
+  for (const Path &path : paths) {
+    if (clock.isOver()) {
+      ++report.left;
+      continue;
+    }
+    outcomes.push_back(runCase(device, path));
+    const Outcome &last = outcomes.back();
+    bool good = last.fault.empty();
+    report.failed += !good;
+    std::printf("%s %-44s %s\n", good ? "pass" : "FAIL", last.name.c_str(),
+                good ? (std::to_string(last.microseconds) + " us").c_str()
+                     : last.fault.c_str());
+    std::fflush(stdout);
+  }
+}
+
+/// The kernels that measure the GPU are in the primitives' file.
+void runLimits(CudaDevice &device, const Path &folder, Report &report) {
+  for (const char *name : {"primitives.cubin", "primitives.ptx"})
+    if (std::filesystem::exists(folder / name)) {
+      // A GPU copies a gigabyte in a millisecond; the emulator of the tests
+      // takes seconds.
+      bool emulated = device.name() == "emulator";
+      report.limits =
+          measureLimits(device, folder / name, emulated ? 64 << 10 : 1 << 30,
+                        emulated ? 1 : 20000);
+      report.hasLimits = true;
+      return;
+    }
+}
+
+void runWorkloads(CudaDevice &device, const Path &folder, Report &report) {
+  if (!std::filesystem::exists(folder / "workloads.txt"))
+    return;
+  Clock clock(workloadSeconds);
+  for (const Workload &workload : readWorkloads(folder / "workloads.txt")) {
+    if (clock.isOver()) {
+      ++report.left;
+      continue;
+    }
+    WorkloadResult result;
+    try {
+      result = runWorkload(device, workload, folder);
+    } catch (const std::exception &error) {
+      result.workload = workload;
+      result.fault = error.what();
+    }
+    report.failed += !result.fault.empty();
+    report.workloads.push_back(std::move(result));
+  }
+}
+
+double percent(double part, double whole) {
+  return whole > 0 ? 100 * part / whole : 0;
+}
+
+void printWorkloads(const Report &report) {
+  if (report.hasLimits)
+    std::printf("\ncopy %.0f GB/s, mma.sync %.1f TFLOP/s f16, %.1f bf16\n",
+                report.limits.copyBytes * 1e-9,
+                report.limits.productsF16 * 1e-12,
+                report.limits.productsBf16 * 1e-12);
+  if (report.workloads.empty())
+    return;
+  std::printf("%-28s %10s %10s %6s %9s %6s\n", "workload", "ms", "TFLOP/s",
+              "of mma", "GB/s", "of copy");
+  for (const WorkloadResult &w : report.workloads) {
+    if (!w.fault.empty()) {
+      std::printf("%-28s FAIL %s\n", w.workload.name.c_str(), w.fault.c_str());
+      continue;
+    }
+    double seconds = w.milliseconds * 1e-3;
+    double rate = w.flop / seconds, bytes = w.bytes / seconds;
+    double products = w.dtype == PAGODA_F16 ? report.limits.productsF16
+                                            : report.limits.productsBf16;
+    std::printf("%-28s %10.3f %10.2f %5.1f%% %9.1f %5.1f%%\n",
+                w.workload.name.c_str(), w.milliseconds, rate * 1e-12,
+                percent(rate, products), bytes * 1e-9,
+                percent(bytes, report.limits.copyBytes));
+  }
+}
+
 std::string quoted(const std::string &text) {
   std::string result = "\"";
   for (char letter : text) {
@@ -128,17 +170,48 @@ std::string quoted(const std::string &text) {
   return result + "\"";
 }
 
-void writeJson(const std::string &path, const CudaDevice &device,
-               const std::vector<Outcome> &outcomes) {
-  std::ofstream stream(path);
-  stream << "{\"device\": " << quoted(device.name())
-         << ", \"capability\": " << device.capability() << ", \"cases\": [";
+void writeOutcomes(std::ofstream &stream, const char *key,
+                   const std::vector<Outcome> &outcomes) {
+  stream << ",\n\"" << key << "\": [";
   const char *separator = "\n";
   for (const Outcome &outcome : outcomes) {
     stream << separator << "{\"name\": " << quoted(outcome.name)
            << ", \"passed\": " << (outcome.fault.empty() ? "true" : "false")
            << ", \"fault\": " << quoted(outcome.fault)
            << ", \"microseconds\": " << outcome.microseconds << "}";
+    separator = ",\n";
+  }
+  stream << "\n]";
+}
+
+void writeJson(const std::string &path, const CudaDevice &device,
+               const Report &report) {
+  std::ofstream stream(path);
+  stream << "{\"device\": " << quoted(device.name())
+         << ", \"capability\": " << device.capability()
+         << ", \"failed\": " << report.failed
+         << ", \"not_run\": " << report.left;
+  if (report.hasLimits)
+    stream << ",\n\"limits\": {\"copy_bytes_per_s\": "
+           << report.limits.copyBytes
+           << ", \"mma_f16_flop_per_s\": " << report.limits.productsF16
+           << ", \"mma_bf16_flop_per_s\": " << report.limits.productsBf16
+           << "}";
+  writeOutcomes(stream, "primitives", report.primitives);
+  writeOutcomes(stream, "cases", report.cases);
+  stream << ",\n\"workloads\": [";
+  const char *separator = "\n";
+  for (const WorkloadResult &w : report.workloads) {
+    stream << separator << "{\"name\": " << quoted(w.workload.name)
+           << ", \"sequences\": " << w.workload.sequences
+           << ", \"q_len\": " << w.workload.qLen
+           << ", \"kv_len\": " << w.workload.kvLen
+           << ", \"q_heads\": " << w.qHeads << ", \"kv_heads\": " << w.kvHeads
+           << ", \"head_dim\": " << w.headDim << ", \"dtype\": "
+           << (w.dtype == PAGODA_F16 ? "\"f16\"" : "\"bf16\"")
+           << ", \"fault\": " << quoted(w.fault)
+           << ", \"milliseconds\": " << w.milliseconds
+           << ", \"flop\": " << w.flop << ", \"bytes\": " << w.bytes << "}";
     separator = ",\n";
   }
   stream << "\n]}\n";
@@ -154,13 +227,17 @@ int main(int argc, char **argv) {
     return 2;
   }
   try {
-    std::vector<std::filesystem::path> paths;
-    for (const auto &entry : std::filesystem::directory_iterator(argv[1]))
+    Path folder = argv[1];
+    std::vector<Path> primitives, cases;
+    for (const auto &entry : std::filesystem::directory_iterator(folder))
       if (entry.path().extension() == ".case")
-        paths.push_back(entry.path());
-    std::sort(paths.begin(), paths.end());
-    if (paths.empty())
-      throw std::runtime_error(std::string(argv[1]) + ": no *.case in it");
+        (entry.path().stem().string().starts_with("primitive.") ? primitives
+                                                                : cases)
+            .push_back(entry.path());
+    std::sort(primitives.begin(), primitives.end());
+    std::sort(cases.begin(), cases.end());
+    if (primitives.empty() && cases.empty())
+      throw std::runtime_error(folder.string() + ": no *.case in it");
     std::string why;
     std::unique_ptr<CudaDevice> device = CudaDevice::open(why);
     if (!device) {
@@ -170,22 +247,22 @@ int main(int argc, char **argv) {
     std::printf("%s, compute capability %d.%d, %d multiprocessors\n",
                 device->name().c_str(), device->capability() / 10,
                 device->capability() % 10, device->multiprocessors());
-    std::vector<Outcome> outcomes;
-    size_t failed = 0;
-    for (const auto &path : paths) {
-      outcomes.push_back(runCase(*device, path));
-      const Outcome &last = outcomes.back();
-      bool good = last.fault.empty();
-      failed += !good;
-      std::printf("%s %-40s %s\n", good ? "pass" : "FAIL", last.name.c_str(),
-                  good ? (std::to_string(last.microseconds) + " us").c_str()
-                       : last.fault.c_str());
-      std::fflush(stdout);
+    Report report;
+    runCases(*device, primitives, primitiveSeconds, report.primitives, report);
+    runCases(*device, cases, caseSeconds, report.cases, report);
+    // Times of kernels that are wrong are worth nothing.
+    if (report.failed == 0) {
+      runLimits(*device, folder, report);
+      runWorkloads(*device, folder, report);
+      printWorkloads(report);
     }
-    std::printf("%zu passed, %zu failed\n", outcomes.size() - failed, failed);
+    size_t run = report.primitives.size() + report.cases.size() +
+                 report.workloads.size();
+    std::printf("%zu passed, %zu failed, %zu not run for lack of time\n",
+                run - report.failed, report.failed, report.left);
     if (argc == 3)
-      writeJson(argv[2], *device, outcomes);
-    return failed ? 1 : 0;
+      writeJson(argv[2], *device, report);
+    return report.failed ? 1 : 0;
   } catch (const std::exception &error) {
     std::fprintf(stderr, "error: %s\n", error.what());
     return 2;

@@ -12,6 +12,6 @@ rm -rf "$2/cases" "$2/cases.tar.gz"
 "$build/bin/pagoda-device-pack" "$1" "$2/cases"
 tar -C "$2" -czf "$2/cases.tar.gz" cases
 rm -r "$2/cases"
-cp "$build/bin/pagoda-device-runner" "$here/run.sh" "$2/"
+cp "$build/bin/pagoda-device-runner" "$here/run.sh" "$here/peers.py" "$2/"
 du -sh "$2" | cut -f1
 [ "${3:-}" != --run ] || exec "$2/run.sh"

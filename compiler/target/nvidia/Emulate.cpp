@@ -119,11 +119,13 @@ LogicalResult Emulation::replace(NVVM::ShflOp op) {
 }
 
 LogicalResult Emulation::replace(NVVM::LdMatrixOp op) {
-  if (op.getNum() != 4)
-    return op.emitError("only ldmatrix.x4 is emulated");
+  if (op.getEltType() != NVVM::LdStMatrixEltType::B16)
+    return op.emitError("only ldmatrix of 16-bit elements is emulated");
+  int64_t count = op.getNum();
   Value transpose = b.i32(op.getLayout() == NVVM::MMALayout::col);
-  Value out = slots(4);
-  call("load_matrices", none, {flat(op.getPtr()), transpose, out, number()});
+  Value out = slots(count);
+  call("load_matrices", none,
+       {flat(op.getPtr()), b.i32(count), transpose, out, number()});
   op.replaceAllUsesWith(b.load(op.getType(), out));
   op.erase();
   return success();

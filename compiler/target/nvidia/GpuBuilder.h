@@ -137,15 +137,16 @@ public:
   // Matrix products. 16-bit pairs travel as i32, the first in the low half.
   //===--------------------------------------------------------------------===//
 
-  /// Four 8x8 matrices of 16-bit elements; lane l gives row l % 8 of matrix
-  /// l / 8. With `transpose` each matrix is transposed on the way.
-  Values loadMatrices(Value pointer, bool transpose) {
+  /// `count` (1, 2 or 4) 8x8 matrices of 16-bit elements; lane l gives row
+  /// l % 8 of matrix l / 8. With `transpose` each is transposed on the way.
+  Values loadMatrices(Value pointer, bool transpose, int64_t count = 4) {
+    Type type = count == 1 ? i32Type() : structOf(i32Type(), count);
     Value matrices = mlir::NVVM::LdMatrixOp::create(
-        *this, structOf(i32Type(), 4), pointer, 4,
+        *this, type, pointer, uint32_t(count),
         transpose ? mlir::NVVM::MMALayout::col : mlir::NVVM::MMALayout::row,
         mlir::NVVM::LdStMatrixShapeAttr::get(getContext(), 8, 8),
         mlir::NVVM::LdStMatrixEltType::B16);
-    return unpack(matrices, 4);
+    return count == 1 ? Values{matrices} : unpack(matrices, count);
   }
 
   /// D = A B + C by one m16n8k16 product of `element` (f16 or bf16) into f32.

@@ -68,6 +68,15 @@ struct PlanSegment {
   int32_t end = 0;   ///< one past the last item
 };
 
+class AttentionPlan;
+
+/// The sizes of a plan's arrays.
+struct PlanExtents {
+  int64_t items = 0, rows = 0, merges = 0, mergeSlots = 0, partialSlots = 0;
+
+  static PlanExtents of(const AttentionPlan &plan);
+};
+
 class AttentionPlan {
 public:
   /// \p kernels are variants of one kernel that differ in max_rows; each

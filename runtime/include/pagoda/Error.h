@@ -29,6 +29,7 @@ enum class ErrorCode {
   TooLong,             ///< a sequence longer than a row of the block table
   Mismatch,            ///< a kernel built for something else than what is here
   BadLibrary,          ///< a file that is no kernel library of this version
+  NoDevice,            ///< no driver of a GPU, or no such GPU
 };
 
 /// The name of \p code, for example "double release".

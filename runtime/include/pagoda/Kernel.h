@@ -106,12 +106,21 @@ public:
     return select(spec, hostCpuFeatures());
   }
   KernelSet select(const KernelSpec &spec, uint64_t cpuFeatures) const;
+  /// The same among kernels for a GPU, whose code is image().
+  KernelSet selectForGpu(const KernelSpec &spec) const;
+
+  /// The code of kernels for a GPU; null for a library without.
+  const pagoda_device_image *image() const { return Image; }
 
 private:
   KernelLibrary(void *handle, const pagoda_library_info *info,
                 std::string name);
 
+  KernelSet select(const KernelSpec &spec, bool forGpu,
+                   uint64_t cpuFeatures) const;
+
   void *Handle = nullptr; ///< of dlopen; null for memory
+  const pagoda_device_image *Image = nullptr;
   const pagoda_library_info *Info = nullptr;
   std::string Name;
 };

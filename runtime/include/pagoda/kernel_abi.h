@@ -283,6 +283,19 @@ typedef struct pagoda_library_info {
 } pagoda_library_info;
 #define PAGODA_LIBRARY_SYMBOL "pagoda_library"
 
+/* The code of a library whose kernels are for a GPU, exported beside the table
+ * under the name `pagoda_image`: the kernels' names are functions in it. */
+typedef struct pagoda_device_image {
+  uint32_t abi_version;
+  uint32_t reserved;
+  const void *cubin;   /* for the table's target; null: not assembled         */
+  int64_t cubin_bytes;
+  const char *ptx;     /* ends with 0; null: none. The driver compiles it, for
+                          the target and for later GPUs                       */
+  int64_t ptx_bytes;   /* with the 0                                          */
+} pagoda_device_image;
+#define PAGODA_IMAGE_SYMBOL "pagoda_image"
+
 #ifdef __cplusplus
 #define PAGODA_ABI_ASSERT(cond, name) static_assert(cond, #name)
 #else
@@ -298,6 +311,7 @@ PAGODA_ABI_ASSERT(sizeof(pagoda_append_args) == 216, append_args_size);
 PAGODA_ABI_ASSERT(sizeof(pagoda_copy_args) == 72, copy_args_size);
 PAGODA_ABI_ASSERT(sizeof(pagoda_kernel_info) == 144, kernel_info_size);
 PAGODA_ABI_ASSERT(sizeof(pagoda_library_info) == 16, library_info_size);
+PAGODA_ABI_ASSERT(sizeof(pagoda_device_image) == 40, device_image_size);
 
 #ifdef __cplusplus
 }

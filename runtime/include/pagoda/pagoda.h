@@ -45,7 +45,8 @@ typedef enum pagoda_status {
   PAGODA_MISMATCH = 22,
   PAGODA_BAD_LIBRARY = 23,
   PAGODA_OUT_OF_MEMORY = 24,
-  PAGODA_INTERNAL = 25
+  PAGODA_INTERNAL = 25,
+  PAGODA_NO_DEVICE = 26
 } pagoda_status;
 
 /* The text of the calling thread's last error; empty when there was none. Valid
@@ -65,6 +66,8 @@ typedef struct pagoda_hit pagoda_hit;           /* answer to a lookup      */
 typedef struct pagoda_kernels pagoda_kernels;   /* kernels for one model   */
 typedef struct pagoda_plan pagoda_plan;         /* work of one step        */
 typedef struct pagoda_launcher pagoda_launcher; /* threads                 */
+typedef struct pagoda_cuda pagoda_cuda;         /* an NVIDIA GPU           */
+typedef struct pagoda_cuda_launcher pagoda_cuda_launcher;
 
 /* ---- Blocks ---- */
 
@@ -261,8 +264,8 @@ typedef struct pagoda_kernel_spec {
   uint64_t mods_hash;
 } pagoda_kernel_spec;
 
-/* The kernels for `spec` in a generated library; PAGODA_MISMATCH prints both
- * sides. */
+/* The kernels for `spec` in a generated library, of a CPU or of a GPU;
+ * PAGODA_MISMATCH prints both sides. */
 pagoda_status pagoda_kernels_open(const char *path,
                                   const pagoda_kernel_spec *spec,
                                   pagoda_kernels **out);
@@ -336,6 +339,38 @@ pagoda_status pagoda_append(pagoda_launcher *launcher,
 pagoda_status pagoda_copy(pagoda_launcher *launcher,
                           const pagoda_kernels *kernels,
                           const pagoda_copy_args *args, int64_t copies);
+
+/* ---- NVIDIA GPUs ----
+ * As CudaLauncher.h says: a step is an upload of its plan and, for each layer,
+ * an attention call, which a CUDA graph may capture once for all steps.
+ * Pointers in `args` are to device memory; `stream` is a CUstream, null the
+ * default one. */
+
+/* Opens the driver and device `index`, with its primary context current on this
+ * thread. PAGODA_NO_DEVICE: there is none. */
+pagoda_status pagoda_cuda_open(int32_t index, pagoda_cuda **out);
+void pagoda_cuda_close(pagoda_cuda *cuda);
+pagoda_status pagoda_cuda_launcher_create(pagoda_cuda *cuda,
+                                          const pagoda_kernels *kernels,
+                                          pagoda_cuda_launcher **out);
+void pagoda_cuda_launcher_destroy(pagoda_cuda_launcher *launcher);
+/* What pagoda_plan_options.threads should be; 0 for null. */
+int32_t pagoda_cuda_threads(const pagoda_cuda_launcher *launcher);
+/* Room for plans of up to `most`, of which scratch_bytes is not read. Graphs
+ * that were captured with less room must be captured again. */
+pagoda_status pagoda_cuda_reserve(pagoda_cuda_launcher *launcher,
+                                  const pagoda_plan_info *most);
+pagoda_status pagoda_cuda_upload(pagoda_cuda_launcher *launcher,
+                                 const pagoda_plan *plan, void *stream);
+pagoda_status pagoda_cuda_attention(pagoda_cuda_launcher *launcher,
+                                    const pagoda_attention_args *args,
+                                    void *stream);
+pagoda_status pagoda_cuda_append(pagoda_cuda_launcher *launcher,
+                                 const pagoda_append_args *args, int64_t tokens,
+                                 void *stream);
+pagoda_status pagoda_cuda_copy(pagoda_cuda_launcher *launcher,
+                               const pagoda_copy_args *args, int64_t copies,
+                               void *stream);
 
 /* ---- Conversions ----
  * Lengths in tokens, `table` [sequences, stride]. `num_blocks` bounds the ids;

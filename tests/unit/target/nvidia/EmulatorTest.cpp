@@ -96,8 +96,9 @@ TEST(Emulator, MatrixLoadsSpreadRowsOverLanes) {
         copyMine(matrices);
         pagoda_emu_barrier(2);
         int lane = pagoda_emu_thread_id();
-        pagoda_emu_load_matrices(sharedAt(16 * lane), 0, plain[lane], 3);
-        pagoda_emu_load_matrices(sharedAt(16 * lane), 1, transposed[lane], 4);
+        pagoda_emu_load_matrices(sharedAt(16 * lane), 4, 0, plain[lane], 3);
+        pagoda_emu_load_matrices(sharedAt(16 * lane), 4, 1, transposed[lane],
+                                 4);
       },
       nullptr, 32, 512);
   ASSERT_EQ(result.fault, "");
@@ -110,6 +111,32 @@ TEST(Emulator, MatrixLoadsSpreadRowsOverLanes) {
       EXPECT_EQ(transposed[lane][m], (row + 8 * c + r) | (row + 8 * (c + 1) + r)
                                                              << 16);
     }
+}
+
+// The other forms hold the first matrices, and what lanes past them name is not
+// looked at.
+TEST(Emulator, OneOrTwoMatrices) {
+  alignas(16) static uint16_t matrices[4][8][8];
+  static uint32_t out[32][4];
+  for (int i = 0; i < 256; ++i)
+    matrices[i / 64][i / 8 % 8][i % 8] = uint16_t(i);
+  for (static int count = 1; count <= 2; ++count) {
+    Result result = launch(
+        [](const void *) {
+          copyMine(matrices);
+          pagoda_emu_barrier(2);
+          int lane = pagoda_emu_thread_id();
+          const void *row = lane < 8 * count ? sharedAt(16 * lane) : nullptr;
+          pagoda_emu_load_matrices(row, count, 0, out[lane], 3);
+        },
+        nullptr, 32, 512);
+    ASSERT_EQ(result.fault, "");
+    for (int lane = 0; lane < 32; ++lane)
+      for (int m = 0; m < count; ++m) {
+        uint32_t first = uint32_t(64 * m + 8 * (lane / 4) + 2 * (lane % 4));
+        EXPECT_EQ(out[lane][m], first | (first + 1) << 16);
+      }
+  }
 }
 
 uint16_t toF16(int value) { // small integers
@@ -185,7 +212,7 @@ TEST(Emulator, ShortCopiesAreFilledUpWithZeros) {
         pagoda_emu_commit_copies();
         pagoda_emu_wait_copies(0);
         pagoda_emu_barrier(2);
-        pagoda_emu_load_matrices(sharedAt(16 * lane), 0, out[lane], 3);
+        pagoda_emu_load_matrices(sharedAt(16 * lane), 4, 0, out[lane], 3);
       },
       nullptr, 32, 512);
   ASSERT_EQ(result.fault, "");
@@ -227,7 +254,7 @@ void copyAndReadNeighbour(const void *args) {
   if (steps.barrier)
     pagoda_emu_barrier(2);
   uint32_t out[4];
-  pagoda_emu_load_matrices(sharedAt(16 * ((lane + 1) % 32)), 0, out, 3);
+  pagoda_emu_load_matrices(sharedAt(16 * ((lane + 1) % 32)), 4, 0, out, 3);
 }
 
 TEST(EmulatorFaults, CopyReadWithoutWaitOrBarrier) {
@@ -250,7 +277,7 @@ TEST(EmulatorFaults, CopyOverWhatOthersMayStillRead) {
     pagoda_emu_barrier(2);
     int lane = pagoda_emu_thread_id();
     uint32_t out[4];
-    pagoda_emu_load_matrices(sharedAt(16 * ((lane + 1) % 32)), 0, out, 3);
+    pagoda_emu_load_matrices(sharedAt(16 * ((lane + 1) % 32)), 4, 0, out, 3);
     if (*static_cast<const bool *>(args))
       pagoda_emu_barrier(4);
     pagoda_emu_copy16(sharedAt(16 * lane), source, 16, 5);
@@ -360,7 +387,7 @@ TEST(EmulatorFaults, ReadOfUnwrittenSharedMemory) {
   Result result = launch(
       [](const void *) {
         uint32_t out[4];
-        pagoda_emu_load_matrices(sharedAt(0), 0, out, 3);
+        pagoda_emu_load_matrices(sharedAt(0), 4, 0, out, 3);
       },
       nullptr, 32, 512);
   EXPECT_THAT(result.fault, HasSubstr("that nobody has written"));

@@ -18,6 +18,7 @@
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/Matchers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -174,6 +175,37 @@ TEST(NvidiaFaults, MaskShiftedByOne) {
     for (auto compare : all<arith::CmpIOp>(module))
       if (compare.getPredicate() == arith::CmpIPredicate::sle)
         compare.setPredicate(arith::CmpIPredicate::slt);
+  });
+  expectSeen(outcome);
+}
+
+TEST(NvidiaFaults, MaskRemoved) {
+  Outcome outcome = runMutated([&](ModuleOp module) {
+    for (auto select : all<arith::SelectOp>(module)) {
+      FloatAttr hidden;
+      if (matchPattern(select.getFalseValue(), m_Constant(&hidden)) &&
+          hidden.getValue().isInfinity() && hidden.getValue().isNegative())
+        select.replaceAllUsesWith(select.getTrueValue());
+    }
+  });
+  expectSeen(outcome);
+}
+
+TEST(NvidiaFaults, StorePredicateRemoved) {
+  // Rows past the item's last are stored over its last token's.
+  Outcome outcome = runMutated([&](ModuleOp module) {
+    for (auto branch : all<scf::IfOp>(module)) {
+      bool stores = false;
+      branch.walk([&](LLVM::StoreOp store) {
+        stores |= cast<LLVM::LLVMPointerType>(store.getAddr().getType())
+                      .getAddressSpace() == 1;
+      });
+      if (!stores || branch->getParentOfType<scf::IfOp>())
+        continue;
+      OpBuilder builder(branch);
+      branch.getConditionMutable().assign(arith::ConstantOp::create(
+          builder, branch.getLoc(), builder.getBoolAttr(true)));
+    }
   });
   expectSeen(outcome);
 }

@@ -23,6 +23,8 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <cmath>
+#include <map>
+#include <string>
 
 using namespace llvm;
 using namespace pagoda;
@@ -103,8 +105,10 @@ Expected<std::vector<Kernels>> configs(StringRef folder) {
   return result;
 }
 
-/// Prints the rows of one library; whether all is well.
-bool report(const Kernels &kernels, const Machine &machine) {
+/// Prints the rows of one library; whether all is well. `seen` says which
+/// library had the same PTX for this machine: models share shapes.
+bool report(const Kernels &kernels, const Machine &machine,
+            std::map<std::string, std::string> &seen) {
   CompileOptions options;
   options.machine = machine;
   Expected<Artifact> artifact = compile(kernels.specs, options);
@@ -112,6 +116,12 @@ bool report(const Kernels &kernels, const Machine &machine) {
     outs() << formatv("| {0} | {1} | {2} | | | | |\n", kernels.name,
                       machine.name, toString(artifact.takeError()));
     return false;
+  }
+  auto [before, isNew] = seen.try_emplace(artifact->ptx, kernels.name);
+  if (!isNew) {
+    outs() << formatv("| {0} | {1} | as {2} | | | | |\n", kernels.name,
+                      machine.name, before->second);
+    return true;
   }
   if (llvm::Error error = assemble(*artifact, machine)) {
     outs() << formatv("| {0} | {1} | {2} | | | | |\n", kernels.name,
@@ -153,8 +163,10 @@ int main(int argc, char **argv) {
             "bytes | blocks a multiprocessor |\n"
             "| --- | --- | --- | ---: | ---: | ---: | ---: |\n";
   bool good = true;
-  for (const Machine &machine : machines)
+  for (const Machine &machine : machines) {
+    std::map<std::string, std::string> seen;
     for (const Kernels &kernels : all)
-      good &= report(kernels, machine);
+      good &= report(kernels, machine, seen);
+  }
   return good ? 0 : 1;
 }

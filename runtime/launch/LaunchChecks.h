@@ -1,0 +1,36 @@
+//===- LaunchChecks.h - What kernels can be given ---------------*- C++ -*-===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The checks of arguments that launchers of every kind make before anything
+// runs. Each throws InvalidArgument with the field, what is expected and what
+// came.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PAGODA_LAUNCH_LAUNCHCHECKS_H
+#define PAGODA_LAUNCH_LAUNCHCHECKS_H
+
+#include "pagoda/AttentionPlan.h"
+
+namespace pagoda {
+
+/// Tensors, tables and scalars that attention kernels with the features of
+/// \p kernel take, planned with \p options.
+void checkLaunch(const pagoda_kernel_info &kernel, const PlanOptions &options,
+                 const pagoda_attention_args &args);
+/// The same of append and copy kernels, and their role.
+void checkLaunch(const pagoda_kernel_info &kernel,
+                 const pagoda_append_args &args);
+void checkLaunch(const pagoda_kernel_info &kernel,
+                 const pagoda_copy_args &args);
+
+/// Whether \p merge joins the states of \p plan. Throws Mismatch, too.
+void checkMerge(const AttentionPlan &plan, const pagoda_kernel_info *merge);
+
+} // namespace pagoda
+
+#endif // PAGODA_LAUNCH_LAUNCHCHECKS_H
