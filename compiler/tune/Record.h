@@ -40,6 +40,10 @@ struct TuningKey {
 TuningKey tuningKey(const Machine &machine, const AttentionSpec &spec,
                     Variant variant);
 
+/// The specification that `text`, a key's spec, describes, as far as kernels
+/// depend on it: the values of softcap and slopes are not in it.
+llvm::Expected<AttentionSpec> parseKeySpec(llvm::StringRef text);
+
 struct TuningRecord {
   TuningKey key;
   std::string schedule; ///< Schedule::str()

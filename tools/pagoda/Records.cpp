@@ -13,6 +13,8 @@
 
 #include "compiler/tune/Database.h"
 #include "tools/pagoda/Commands.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Chrono.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -151,6 +153,32 @@ withRecords(Specification &specification,
     return again;
   warning() << "tuned schedules are ignored: " << text << '\n';
   return llvm::Error::success();
+}
+
+std::string scheduleChanges(StringRef from, StringRef schedule) {
+  SmallVector<StringRef> before;
+  from.split(before, ',');
+  std::string text;
+  for (StringRef field : split(schedule, ','))
+    if (!is_contained(before, field))
+      text += (text.empty() ? "" : ",") + field.str();
+  return text;
+}
+
+json::Object toJson(const TuningRecord &record) {
+  return json::Object{
+      {"schedule", record.schedule},
+      {"default", record.baseline},
+      {"workload", record.workload},
+      {"seconds", record.seconds},
+      {"speedup", json::Object{{"median", record.speedup.median},
+                               {"low", record.speedup.low},
+                               {"high", record.speedup.high},
+                               {"samples", record.samples}}},
+      {"tried", record.tried},
+      {"complete", record.complete},
+      {"verified_elements", record.verified},
+      {"worst_error", record.worstRatio}};
 }
 
 } // namespace pagoda

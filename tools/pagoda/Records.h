@@ -14,6 +14,7 @@
 #ifndef PAGODA_TOOLS_PAGODA_RECORDS_H
 #define PAGODA_TOOLS_PAGODA_RECORDS_H
 
+#include "compiler/tune/Record.h"
 #include "tools/pagoda/SpecOptions.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
@@ -34,6 +35,12 @@ llvm::Error useRecords(Specification &specification);
 llvm::Error
 withRecords(Specification &specification,
             llvm::function_ref<llvm::Error(const Specification &)> attempt);
+
+/// The fields of `schedule` that differ from those of `from`.
+std::string scheduleChanges(llvm::StringRef from, llvm::StringRef schedule);
+
+/// What --json says of a record, without its key.
+llvm::json::Object toJson(const TuningRecord &record);
 
 } // namespace pagoda
 
