@@ -47,7 +47,7 @@ struct Expectation {
   uint32_t buffer = 0; ///< index
   int32_t dtype = PAGODA_F32;
   std::vector<float> values, bounds;
-  std::vector<uint64_t> at; ///< which elements; empty: all
+  std::vector<uint64_t> at = {}; ///< which elements; empty: all
 };
 
 struct CaseImage {
