@@ -58,7 +58,8 @@ json::Object pagoda::toJson(const DeviceExport &exported) {
   return json::Object{
       {"machine", exported.key.machine}, {"toolchain", exported.key.toolchain},
       {"spec", exported.key.spec},       {"variant", exported.key.variant},
-      {"workload", exported.workload},   {"digest", digestOf(exported)}};
+      {"bucket", exported.key.bucket},   {"workload", exported.workload},
+      {"digest", digestOf(exported)}};
 }
 
 //===----------------------------------------------------------------------===//
@@ -112,7 +113,7 @@ static Error readKernel(const json::Value &value, Results &results) {
   TuningKey &key = results.exported.key;
   if (!map || !map.map("machine", key.machine) ||
       !map.map("toolchain", key.toolchain) || !map.map("spec", key.spec) ||
-      !map.map("variant", key.variant) ||
+      !map.map("variant", key.variant) || !map.map("bucket", key.bucket) ||
       !map.map("workload", results.exported.workload) ||
       !map.map("digest", results.digest))
     return root.getError();
@@ -153,8 +154,10 @@ static Error readKey(const TuningKey &key, Machine &machine,
   spec = std::move(*parsed);
   variant = key.variant == nameOf(Variant::Prefill) ? Variant::Prefill
                                                     : Variant::Decode;
-  TuningKey mine = tuningKey(machine, spec, variant);
+  TuningKey mine = tuningKey(machine, spec, variant, kvLenOf(key.bucket));
   if (Error error = expectSame("variant", mine.variant, key.variant))
+    return error;
+  if (Error error = expectSame("bucket", mine.bucket, key.bucket))
     return error;
   if (Error error = expectSame("machine", mine.machine, key.machine))
     return error;

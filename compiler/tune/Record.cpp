@@ -119,7 +119,7 @@ Expected<AttentionSpec> pagoda::parseKeySpec(StringRef text) {
 }
 
 TuningKey pagoda::tuningKey(const Machine &machine, const AttentionSpec &spec,
-                            Variant variant) {
+                            Variant variant, int64_t kvLen) {
   TuningKey key;
   key.machine = describe(machine);
   if (machine.kind == TargetKind::Cpu) {
@@ -134,11 +134,24 @@ TuningKey pagoda::tuningKey(const Machine &machine, const AttentionSpec &spec,
               PAGODA_ABI_VERSION, LLVM_VERSION_STRING);
   key.spec = ::describe(spec);
   key.variant = nameOf(variant).str();
+  int64_t most = 256;
+  while (most < kvLen && most < int64_t(1) << 30)
+    most *= 4;
+  key.bucket = variant == Variant::Prefill
+                   ? "rows>1"
+                   : formatv("rows=1 kv<={0}", most).str();
   return key;
 }
 
+int64_t pagoda::kvLenOf(StringRef bucket) {
+  int64_t number = 0;
+  bucket.split("kv<=").second.getAsInteger(10, number);
+  return number;
+}
+
 std::string TuningKey::str() const {
-  return variant + " of " + spec + " for " + machine + " by " + toolchain;
+  return variant + " (" + bucket + ") of " + spec + " for " + machine + " by " +
+         toolchain;
 }
 
 Expected<Schedule> pagoda::parseSchedule(StringRef text) {

@@ -354,7 +354,7 @@ Expected<ExportedContest> exportContest(const AttentionSpec &spec,
     return built.takeError();
   ExportedContest contest;
   contest.name = (spec.name + " " + nameOf(variant)).str();
-  contest.exported.key = tuningKey(machine, spec, variant);
+  contest.exported.key = tuningKey(machine, spec, variant, shape.kvLen);
   contest.exported.workload = shape.str();
   contest.unbuilt = space.size() - built->size();
   if (llvm::Error error = exporter.write(*built, shape, contest))

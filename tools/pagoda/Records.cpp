@@ -36,6 +36,14 @@ cl::opt<std::string> dbOpt(
     cl::sub(explainCommand()), cl::sub(runCommand()), cl::sub(tuneCommand()),
     cl::sub(benchCommand()), cl::cat(optionCategory()));
 
+cl::opt<int64_t> kvLenOpt(
+    "context",
+    cl::desc("Tokens of the sequences that decode kernels are tuned for, or "
+             "taken from the database for (2048)"),
+    cl::value_desc("n"), cl::init(usualKvLen), cl::sub(genCommand()),
+    cl::sub(explainCommand()), cl::sub(runCommand()), cl::sub(tuneCommand()),
+    cl::sub(benchCommand()), cl::cat(optionCategory()));
+
 raw_ostream &warning() { return WithColor::warning(errs(), "pagoda"); }
 
 std::string date(int64_t seconds) {
@@ -68,6 +76,15 @@ std::string databasePath() {
   return path == "none" ? "" : path;
 }
 
+Expected<int64_t> wantedKvLen() {
+  constexpr int64_t most = 1 << 20;
+  if (kvLenOpt < 1 || kvLenOpt > most)
+    return createStringError(formatv("--context {0}: expected a number from 1 "
+                                     "to {1}",
+                                     kvLenOpt.getValue(), most));
+  return kvLenOpt;
+}
+
 /// The schedule of `variant`: of a record, or the formula's. Empty where there
 /// is neither.
 static std::optional<Schedule> scheduleFor(const Database &database,
@@ -77,7 +94,7 @@ static std::optional<Schedule> scheduleFor(const Database &database,
                                            std::vector<std::string> &notes) {
   std::string what = (spec.name + " " + nameOf(variant)).str();
   Expected<std::optional<TuningRecord>> record =
-      database.find(tuningKey(machine, spec, variant));
+      database.find(tuningKey(machine, spec, variant, kvLenOpt));
   if (!record) {
     warning() << what << ": " << toString(record.takeError()) << '\n';
   } else if (*record) {
@@ -99,6 +116,8 @@ static std::optional<Schedule> scheduleFor(const Database &database,
 
 llvm::Error useRecords(Specification &specification) {
   CompileOptions &options = specification.compile;
+  if (llvm::Error error = wantedKvLen().takeError())
+    return error;
   std::string path = databasePath();
   bool named = dbOpt.getNumOccurrences() > 0;
   if (path.empty() || !options.schedule.empty() || !options.mods.empty())

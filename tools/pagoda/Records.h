@@ -23,6 +23,9 @@ namespace pagoda {
 /// --db, else $PAGODA_DB, else the user's cache directory. Empty: none.
 std::string databasePath();
 
+/// --context: tokens of the sequences that decode kernels are for.
+llvm::Expected<int64_t> wantedKvLen();
+
 /// Takes the schedules of matching records into `specification`, with a note
 /// for each, and says on standard error that it did. Not with --schedule, which
 /// starts from the formula's choice, nor with --mods, which is not tuned.

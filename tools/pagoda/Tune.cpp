@@ -77,6 +77,7 @@ double now() {
 struct Job {
   const AttentionSpec *spec = nullptr;
   Variant variant = Variant::Prefill;
+  int64_t kvLen = usualKvLen;
   TuningKey key;
   std::optional<TuningRecord> record;
   bool fromDatabase = false;
@@ -212,7 +213,7 @@ llvm::Error Session::run() {
   StepShape shape =
       job.variant == Variant::Prefill
           ? prefillStep(*job.spec, threads)
-          : decodeStep(*job.spec, threads, Machine::host().l3Bytes);
+          : decodeStep(*job.spec, threads, Machine::host().l3Bytes, job.kvLen);
   Expected<std::unique_ptr<ScheduleBench>> made =
       ScheduleBench::create(*job.spec, job.variant, machine, standard, shape);
   if (!made)
@@ -291,13 +292,17 @@ json::Array toJson(ArrayRef<Job> jobs) {
 /// The kernels of a specification, each key once, with what the database has.
 Expected<std::vector<Job>> findJobs(const Specification &specification,
                                     Database &database) {
+  Expected<int64_t> kvLen = wantedKvLen();
+  if (!kvLen)
+    return kvLen.takeError();
   std::vector<Job> jobs;
   for (const AttentionSpec &spec : specification.specs)
     for (Variant variant : {Variant::Prefill, Variant::Decode}) {
       Job job;
       job.spec = &spec;
       job.variant = variant;
-      job.key = tuningKey(specification.compile.machine, spec, variant);
+      job.kvLen = *kvLen;
+      job.key = tuningKey(specification.compile.machine, spec, variant, *kvLen);
       if (any_of(jobs, [&](const Job &other) { return other.key == job.key; }))
         continue;
       if (againOpt)

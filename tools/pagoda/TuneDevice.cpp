@@ -62,9 +62,13 @@ Expected<std::vector<TuningKey>> wantedKeys() {
   Expected<Specification> specification = readSpecification();
   if (!specification)
     return specification.takeError();
+  Expected<int64_t> kvLen = wantedKvLen();
+  if (!kvLen)
+    return kvLen.takeError();
   for (const AttentionSpec &spec : specification->specs)
     for (Variant variant : {Variant::Prefill, Variant::Decode})
-      keys.push_back(tuningKey(specification->compile.machine, spec, variant));
+      keys.push_back(
+          tuningKey(specification->compile.machine, spec, variant, *kvLen));
   return keys;
 }
 
@@ -169,6 +173,9 @@ llvm::Error exportAll(bool json) {
     return createStringError("--candidates 0: expected 1 or more");
   if (llvm::Error error = makeFolder(exportOpt))
     return error;
+  Expected<int64_t> kvLen = wantedKvLen();
+  if (!kvLen)
+    return kvLen.takeError();
   DeviceExportOptions options;
   options.folder = exportOpt;
   options.candidates = candidatesOpt;
@@ -176,13 +183,14 @@ llvm::Error exportAll(bool json) {
   std::vector<ExportedContest> contests;
   for (const AttentionSpec &spec : specification->specs)
     for (Variant variant : {Variant::Prefill, Variant::Decode}) {
-      TuningKey key = tuningKey(machine, spec, variant);
+      TuningKey key = tuningKey(machine, spec, variant, *kvLen);
       if (any_of(contests, [&](const ExportedContest &contest) {
             return contest.exported.key == key;
           }))
         continue;
-      StepShape shape = variant == Variant::Prefill ? gpuPrefillStep(spec)
-                                                    : gpuDecodeStep(spec);
+      StepShape shape = variant == Variant::Prefill
+                            ? gpuPrefillStep(spec)
+                            : gpuDecodeStep(spec, *kvLen);
       Expected<ExportedContest> contest =
           exportContest(spec, variant, machine, shape, options);
       if (!contest)

@@ -54,7 +54,7 @@ StepShape decodeStep(const AttentionSpec &spec, int threads, int64_t cacheBytes,
 /// more than 300 Gflop for them; and single tokens of sequences that together
 /// have 512 MB of visible keys and values, four times the largest L2.
 StepShape gpuPrefillStep(const AttentionSpec &spec);
-StepShape gpuDecodeStep(const AttentionSpec &spec, int64_t kvLen = 2048);
+StepShape gpuDecodeStep(const AttentionSpec &spec, int64_t kvLen);
 
 class Workbench {
 public:

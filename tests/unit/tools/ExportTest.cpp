@@ -205,36 +205,37 @@ TEST_F(ExportTest, FromExportToRecord) {
   EXPECT_THAT(imported.out, HasSubstr("the default stands"));
   EXPECT_THAT(imported.out, HasSubstr("2 x 1 of 300 tokens on the emulator"));
 
-  // The record is what the other commands use, for this target alone.
+  // The record is what the other commands use, for this target and lengths like
+  // those alone.
+  std::string same = shape + db + " --context 300 ";
   Schedule won = cantFail(parseSchedule(gpu.fast));
   std::string tile = "kv_tile = " + std::to_string(won.kvTile);
-  Outcome made =
-      pagodaTool("gen -v " + (shape + db) + " -o " + (folder + "/out").str());
+  Outcome made = pagodaTool("gen -v " + same + "-o " + (folder + "/out").str());
   EXPECT_EQ(made.code, 0) << made.out;
   EXPECT_THAT(made.out, HasSubstr("2 of 2 schedules are from the tuning "
                                   "database"));
   EXPECT_THAT(made.out, HasSubstr("attention decode: tuned, 2.00 times as fast "
                                   "as the default"));
   EXPECT_THAT(made.out, HasSubstr(tile));
-  EXPECT_THAT(pagodaTool("explain " + (shape + db)).out,
+  EXPECT_THAT(pagodaTool("explain " + same).out,
               HasSubstr("attention_decode\n  order=split_kv,q_tile=" +
                         std::to_string(won.qTile) +
                         ",kv_tile=" + std::to_string(won.kvTile)));
   Outcome ran = pagodaTool("run --device emulator --verify --prompt-len 20 "
                            "--seqs 1 --shared-prefix 0 --decode-steps 1 " +
-                           (shape + db));
+                           same);
   EXPECT_EQ(ran.code, 0) << ran.out;
   EXPECT_THAT(ran.out, HasSubstr("2 of 2 schedules are from the tuning "
                                  "database"));
-  EXPECT_THAT(pagodaTool("explain --block-size 32 " + (shape + db)).out,
+  EXPECT_THAT(pagodaTool("explain --block-size 32 " + same).out,
               Not(HasSubstr("tuning database")));
 
   // With options, results must be for what they name.
-  EXPECT_EQ(pagodaTool(import() + " " + shape).code, 0);
+  EXPECT_EQ(pagodaTool(import() + " --context 300 " + shape).code, 0);
   expectError(import() + " --block-size 32 " + shape,
               "--import " + results +
                   ": kernels[0]: spec: expected what the options ask for, got "
-                  "decode of q_heads=2");
+                  "decode (rows=1 kv<=1024) of q_heads=2");
 }
 
 TEST_F(ExportTest, TheCommandWritesAllThatARunNeeds) {
