@@ -59,6 +59,12 @@ cl::opt<int> threadsOpt("step-threads",
                         cl::init(1));
 cl::opt<unsigned> mostOpt("most", cl::desc("Kernels to measure in this call"),
                           cl::init(1u << 30));
+cl::opt<std::string> onlyOpt("only",
+                             cl::desc("Kernels of this kind: prefill or "
+                                      "decode"));
+cl::opt<int64_t> kvLenOpt("kv-len",
+                          cl::desc("Tokens of a decoding sequence (2048)"),
+                          cl::init(2048));
 cl::opt<bool> randomOnlyOpt("random-only",
                             cl::desc("Leave out the configs' specifications"));
 
@@ -126,6 +132,8 @@ Expected<std::vector<Subject>> subjects(const Machine &machine) {
   auto add = [&](const std::string &source, AttentionSpec spec) {
     spec.qType = spec.kvType = DType::F32;
     for (Variant variant : {Variant::Prefill, Variant::Decode}) {
+      if (!onlyOpt.empty() && nameOf(variant) != onlyOpt)
+        continue;
       TuningKey key = tuningKey(machine, spec, variant);
       if (is_contained(seen, key))
         continue;
@@ -177,9 +185,10 @@ Expected<std::string> measure(const Subject &subject, const Machine &machine) {
     return first.takeError();
   Schedule standard = first->schedule;
   int threads = int(threadsOpt);
-  StepShape shape = variant == Variant::Prefill
-                        ? prefillStep(spec, threads)
-                        : decodeStep(spec, threads, Machine::host().l3Bytes);
+  StepShape shape =
+      variant == Variant::Prefill
+          ? prefillStep(spec, threads)
+          : decodeStep(spec, threads, Machine::host().l3Bytes, kvLenOpt);
   Expected<std::unique_ptr<ScheduleBench>> made =
       ScheduleBench::create(spec, variant, machine, standard, shape);
   if (!made)

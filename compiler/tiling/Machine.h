@@ -42,7 +42,7 @@ struct Machine {
   int64_t l1Ways = 8; ///< lines of a set
   int64_t l2Bytes = 512 << 10;
   int64_t l3Bytes = 16 << 20;
-  int64_t cores = 1;
+  int64_t cores = 1; ///< of a GPU: its multiprocessors, in one product
 
   // NVIDIA.
   int64_t sharedBytes = 0; ///< per block

@@ -72,6 +72,9 @@ constexpr double l1Miss = 0.02;
 constexpr double l2Miss = 0.5;
 // An accumulator count above this gains nothing and strains the allocator.
 constexpr int64_t enoughAccumulators = 16;
+// Decode: a tile of whole blocks has at least so many keys; fewer leave too
+// little to hide the start of each behind.
+constexpr int64_t leastTileKeys = 16;
 // Decode: a contiguous run of this many bytes costs as much again.
 constexpr double runBytes = 2048, worstRun = 2.0 / 3;
 // Registers per thread beyond those of tiles, and the most a kernel may use.
@@ -341,11 +344,12 @@ static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
        machine);
 
   // Keys are visited as they lie in memory: head after head, if a tile is a
-  // block, or token after token; an only head's tiles follow each other through
-  // its block.
+  // block (or as many small ones as make 16 keys), or token after token; an
+  // only head's tiles follow each other through its block.
   bool headMajor = spec.layout == KvLayout::HND;
-  bool together =
-      headMajor ? s.kvTile == spec.blockSize : s.heads == spec.kvHeads;
+  int64_t wholeBlocks =
+      int64_t(alignTo(std::max(leastTileKeys, spec.blockSize), spec.blockSize));
+  bool together = headMajor ? s.kvTile == wholeBlocks : s.heads == spec.kvHeads;
   int64_t keys = headMajor || together ? std::min(s.kvTile, spec.blockSize) : 1;
   if (spec.kvHeads == 1)
     keys = spec.blockSize;

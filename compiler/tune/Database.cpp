@@ -24,7 +24,7 @@ using namespace pagoda;
 
 /// Raised with every change of the tables, so that no version misreads
 /// another's.
-static constexpr int64_t schemaVersion = 1;
+static constexpr int64_t schemaVersion = 2;
 
 /// How long a statement waits for another process, milliseconds.
 static constexpr int patience = 30000;
@@ -33,8 +33,8 @@ static constexpr const char *tables = R"(
 CREATE TABLE keys (
   id INTEGER PRIMARY KEY,
   machine TEXT NOT NULL, toolchain TEXT NOT NULL, spec TEXT NOT NULL,
-  variant TEXT NOT NULL,
-  UNIQUE (machine, toolchain, spec, variant));
+  variant TEXT NOT NULL, bucket TEXT NOT NULL,
+  UNIQUE (machine, toolchain, spec, variant, bucket));
 CREATE TABLE records (
   key INTEGER PRIMARY KEY REFERENCES keys,
   schedule TEXT NOT NULL, baseline TEXT NOT NULL,
@@ -47,7 +47,7 @@ CREATE TABLE samples (
   key INTEGER NOT NULL REFERENCES keys,
   schedule TEXT NOT NULL, ratio REAL NOT NULL);
 CREATE INDEX samples_by_key ON samples (key);
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 )";
 
 /// A prepared statement. Values are bound and read in order.
@@ -79,7 +79,8 @@ public:
     return bind(key.machine)
         .bind(key.toolchain)
         .bind(key.spec)
-        .bind(key.variant);
+        .bind(key.variant)
+        .bind(key.bucket);
   }
 
   /// True: a row is there. False: no more rows.
@@ -199,8 +200,9 @@ Database &Database::operator=(Database &&other) noexcept {
 Database::~Database() { sqlite3_close(handle); }
 
 static constexpr const char *recordColumns =
-    "SELECT machine, toolchain, spec, variant, schedule, baseline, speedup, "
-    "low, high, samples, seconds, workload, verified, worst_ratio, tried, "
+    "SELECT machine, toolchain, spec, variant, bucket, schedule, baseline, "
+    "speedup, low, high, samples, seconds, workload, verified, worst_ratio, "
+    "tried, "
     "complete, tuned_at FROM records JOIN keys ON keys.id = records.key ";
 
 template <typename Row> static TuningRecord readRecord(Row &row) {
@@ -209,6 +211,7 @@ template <typename Row> static TuningRecord readRecord(Row &row) {
   record.key.toolchain = row.text();
   record.key.spec = row.text();
   record.key.variant = row.text();
+  record.key.bucket = row.text();
   record.schedule = row.text();
   record.baseline = row.text();
   record.speedup.median = row.number();
@@ -229,7 +232,7 @@ Expected<std::optional<TuningRecord>>
 Database::find(const TuningKey &key) const {
   std::string sql = std::string(recordColumns) +
                     "WHERE machine = ? AND toolchain = ? AND spec = ? AND "
-                    "variant = ?";
+                    "variant = ? AND bucket = ?";
   Statement query(*this, sql.c_str());
   Expected<bool> row = query.bind(key).step();
   if (!row)
@@ -255,11 +258,11 @@ Expected<std::vector<TuningRecord>> Database::records() const {
 }
 
 static constexpr const char *addKey =
-    "INSERT OR IGNORE INTO keys (machine, toolchain, spec, variant) "
-    "VALUES (?, ?, ?, ?)";
+    "INSERT OR IGNORE INTO keys (machine, toolchain, spec, variant, bucket) "
+    "VALUES (?, ?, ?, ?, ?)";
 #define PAGODA_KEY_ID                                                          \
   "(SELECT id FROM keys WHERE machine = ? AND toolchain = ? AND spec = ? "     \
-  "AND variant = ?)"
+  "AND variant = ? AND bucket = ?)"
 
 Error Database::put(const TuningRecord &r) {
   if (Error error = Statement(*this, addKey).bind(r.key).run())

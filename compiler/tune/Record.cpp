@@ -70,8 +70,56 @@ static std::string describe(const AttentionSpec &spec) {
   return text;
 }
 
+Expected<AttentionSpec> pagoda::parseKeySpec(StringRef text) {
+  AttentionSpec spec;
+  for (StringRef field : split(text, ' ')) {
+    auto [name, value] = field.split('=');
+    int64_t number = 0;
+    value.getAsInteger(10, number);
+    auto type = [&] {
+      int found = 0;
+      while (found < int(DType::I8) && value != nameOf(DType(found)))
+        ++found;
+      return DType(found);
+    };
+    if (name == "layout")
+      spec.layout = value == "nhd" ? KvLayout::NHD : KvLayout::HND;
+    else if (name == "dtype")
+      spec.qType = type();
+    else if (name == "kv_dtype")
+      spec.kvType = type();
+    else if (name == "causal")
+      spec.causal = number;
+    else if (name == "window")
+      spec.window = number;
+    else if (name == "chunk")
+      spec.chunk = number;
+    else if (name == "softcap")
+      spec.softcap = 1;
+    else if (name == "sinks")
+      spec.sinks = true;
+    else if (name == "prefix_lm")
+      spec.prefixLm = true;
+    else if (name == "alibi")
+      spec.alibiSlopes.assign(1, 0);
+    else
+      for (auto [known, into] : {std::pair{"q_heads", &spec.qHeads},
+                                 {"kv_heads", &spec.kvHeads},
+                                 {"head_dim", &spec.headDim},
+                                 {"v_head_dim", &spec.vHeadDim},
+                                 {"block_size", &spec.blockSize}})
+        if (name == known)
+          *into = number;
+  }
+  // Whatever was not understood does not come back.
+  if (::describe(spec) != text)
+    return createStringError("spec: expected the fields of a key, got '" +
+                             text + "'");
+  return spec;
+}
+
 TuningKey pagoda::tuningKey(const Machine &machine, const AttentionSpec &spec,
-                            Variant variant) {
+                            Variant variant, int64_t kvLen) {
   TuningKey key;
   key.machine = describe(machine);
   if (machine.kind == TargetKind::Cpu) {
@@ -86,11 +134,24 @@ TuningKey pagoda::tuningKey(const Machine &machine, const AttentionSpec &spec,
               PAGODA_ABI_VERSION, LLVM_VERSION_STRING);
   key.spec = ::describe(spec);
   key.variant = nameOf(variant).str();
+  int64_t most = 256;
+  while (most < kvLen && most < int64_t(1) << 30)
+    most *= 4;
+  key.bucket = variant == Variant::Prefill
+                   ? "rows>1"
+                   : formatv("rows=1 kv<={0}", most).str();
   return key;
 }
 
+int64_t pagoda::kvLenOf(StringRef bucket) {
+  int64_t number = 0;
+  bucket.split("kv<=").second.getAsInteger(10, number);
+  return number;
+}
+
 std::string TuningKey::str() const {
-  return variant + " of " + spec + " for " + machine + " by " + toolchain;
+  return variant + " (" + bucket + ") of " + spec + " for " + machine + " by " +
+         toolchain;
 }
 
 Expected<Schedule> pagoda::parseSchedule(StringRef text) {

@@ -27,18 +27,32 @@ struct TuningKey {
   std::string machine;
   std::string toolchain; ///< versions of Pagoda, its kernel ABI and LLVM
   std::string spec;      ///< shapes, types, block size, layout, features
-  std::string variant;   ///< "prefill" or "decode": many query rows, or one
+  std::string variant;   ///< "prefill" or "decode"
+  /// What a step of it looks like: "rows>1" or, by the range that the KV length
+  /// lies in, "rows=1 kv<=4096".
+  std::string bucket;
 
   bool operator==(const TuningKey &) const = default;
   /// One line for a person.
   std::string str() const;
 };
 
-/// The key of `spec`'s kernels for `machine`, tuned on this host. What an
+/// Tokens of a decoding sequence, where nobody says otherwise.
+constexpr int64_t usualKvLen = 2048;
+
+/// The key of `spec`'s kernels for `machine`, tuned on this host for sequences
+/// of about `kvLen` tokens (decode; the ranges are powers of four). What an
 /// attention kernel does not depend on (the softmax scale, which layers it
 /// serves, the rotation of keys) is not in it.
 TuningKey tuningKey(const Machine &machine, const AttentionSpec &spec,
-                    Variant variant);
+                    Variant variant, int64_t kvLen = usualKvLen);
+
+/// The largest KV length of a bucket; 0 where the bucket has none.
+int64_t kvLenOf(llvm::StringRef bucket);
+
+/// The specification that `text`, a key's spec, describes, as far as kernels
+/// depend on it: the values of softcap and slopes are not in it.
+llvm::Expected<AttentionSpec> parseKeySpec(llvm::StringRef text);
 
 struct TuningRecord {
   TuningKey key;

@@ -14,6 +14,7 @@
 
 #include "tests/reference/Element.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
@@ -24,7 +25,7 @@ namespace pagoda::device {
 
 namespace {
 
-constexpr uint64_t magic = 0x31306173'61636770; // "pgcasa01"
+constexpr uint64_t magic = 0x32306173'61636770; // "pgcasa02"
 
 /// One description of the format for both directions.
 template <typename Stream> class Archive {
@@ -57,16 +58,20 @@ public:
     (*this)(buffer.field);
     (*this)(buffer.offset);
     (*this)(buffer.bytes);
+    (*this)(buffer.size);
   }
   void operator()(Expectation &expectation) {
     (*this)(expectation.buffer);
     (*this)(expectation.dtype);
     (*this)(expectation.values);
     (*this)(expectation.bounds);
+    (*this)(expectation.at);
   }
   void operator()(CaseImage &image) {
     (*this)(image.name);
     (*this)(image.cubin);
+    (*this)(image.base);
+    (*this)(image.note);
     (*this)(image.launches);
     (*this)(image.args);
     (*this)(image.buffers);
@@ -123,25 +128,54 @@ CaseImage CaseImage::read(const std::string &path) {
   return image;
 }
 
+/// Calls `body(element, actual, expected, bound)` for each expected element,
+/// until it returns false.
+template <typename Body>
+static void forEachElement(const Expectation &expected,
+                           const std::vector<uint8_t> &bytes, Body body) {
+  for (size_t i = 0; i < expected.values.size(); ++i) {
+    uint64_t at = expected.at.empty() ? i : expected.at[i];
+    double actual = 0;
+    reference::loadRow(bytes.data(), expected.dtype, int64_t(at), 1, &actual);
+    if (!body(size_t(at), actual, double(expected.values[i]),
+              double(expected.bounds[i])))
+      return;
+  }
+}
+
+static bool same(double actual, double value) {
+  return actual == value || (std::isnan(actual) && std::isnan(value));
+}
+
 std::string compare(const Expectation &expected,
                     const std::vector<uint8_t> &bytes) {
-  size_t count = expected.values.size();
-  std::vector<double> actual(count);
-  reference::loadRow(bytes.data(), expected.dtype, 0, int64_t(count),
-                     actual.data());
-  for (size_t i = 0; i < count; ++i) {
-    double value = expected.values[i], bound = expected.bounds[i];
-    bool same =
-        actual[i] == value || (std::isnan(actual[i]) && std::isnan(value));
-    if (same || std::fabs(actual[i] - value) <= bound)
-      continue;
-    char text[160];
-    std::snprintf(text, sizeof(text),
-                  "element %zu is %.9g, expected %.9g within %.3g", i,
-                  actual[i], value, bound);
-    return text;
-  }
-  return "";
+  std::string fault;
+  forEachElement(expected, bytes,
+                 [&](size_t i, double actual, double value, double bound) {
+                   if (same(actual, value) ||
+                       std::fabs(actual - value) <= bound)
+                     return true;
+                   char text[160];
+                   std::snprintf(text, sizeof(text),
+                                 "element %zu is %.9g, expected %.9g within "
+                                 "%.3g",
+                                 i, actual, value, bound);
+                   fault = text;
+                   return false;
+                 });
+  return fault;
+}
+
+double worstRatio(const Expectation &expected,
+                  const std::vector<uint8_t> &bytes) {
+  double worst = 0;
+  forEachElement(expected, bytes,
+                 [&](size_t, double actual, double value, double bound) {
+                   if (!same(actual, value) && bound > 0)
+                     worst = std::max(worst, std::fabs(actual - value) / bound);
+                   return true;
+                 });
+  return worst;
 }
 
 } // namespace pagoda::device

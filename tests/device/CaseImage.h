@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A conformance case, planned and with its reference, as plain memory:
-// launches, the argument struct, what its pointers point to, and what must be
-// in the outputs afterwards. Whoever runs it needs to know nothing of
-// attention.
+// A case, planned and with its reference, as plain memory: launches, the
+// argument struct, what its pointers point to, and what must be in the outputs
+// afterwards. Whoever runs it needs to know nothing of attention. Cases that
+// differ in kernel and plan alone share the rest, in a file of its own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,6 +34,11 @@ struct ImageBuffer {
   uint32_t field = 0;  ///< byte offset of the pointer in the struct
   uint64_t offset = 0; ///< of what the pointer names, in `bytes`
   std::vector<uint8_t> bytes;
+  /// The bytes are repeated, the last time in part, up to this; 0: they are
+  /// all.
+  uint64_t size = 0;
+
+  uint64_t total() const { return size ? size : bytes.size(); }
 };
 
 /// What an output buffer must hold afterwards, element by element: a bound of 0
@@ -42,11 +47,16 @@ struct Expectation {
   uint32_t buffer = 0; ///< index
   int32_t dtype = PAGODA_F32;
   std::vector<float> values, bounds;
+  std::vector<uint64_t> at = {}; ///< which elements; empty: all
 };
 
 struct CaseImage {
   std::string name;
   std::string cubin; ///< file beside this one
+  /// File beside this one with the buffers and expectations that this case
+  /// shares with others; empty: it stands alone.
+  std::string base;
+  std::string note; ///< JSON that a report takes as it is
   std::vector<KernelLaunch> launches;
   pagoda_attention_args args{}; ///< pointers are null
   std::vector<ImageBuffer> buffers;
@@ -60,6 +70,10 @@ struct CaseImage {
 /// The first element of `bytes` that is not as expected; empty: all are.
 std::string compare(const Expectation &expected,
                     const std::vector<uint8_t> &bytes);
+
+/// The largest |difference| / bound among the elements with a bound.
+double worstRatio(const Expectation &expected,
+                  const std::vector<uint8_t> &bytes);
 
 } // namespace pagoda::device
 

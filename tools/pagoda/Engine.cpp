@@ -140,9 +140,8 @@ Engine::Engine(const AttentionSpec &theSpec, const KernelSet &theKernels,
 
 void Engine::use(const KernelSet &theKernels) {
   kernels = theKernels;
-  attentionPlan = AttentionPlan(
-      kernels.attention,
-      planOptions(spec, threadPool.threads(), attentionPlan.options().cascade));
+  PlanOptions options = attentionPlan.options();
+  attentionPlan = AttentionPlan(kernels.attention, options);
 }
 
 void Engine::append(SeqId seq, int32_t tokens) {

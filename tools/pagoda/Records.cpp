@@ -13,6 +13,8 @@
 
 #include "compiler/tune/Database.h"
 #include "tools/pagoda/Commands.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Chrono.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -31,6 +33,14 @@ cl::opt<std::string> dbOpt(
     cl::desc("Tuning database, or none (default: $PAGODA_DB, or tune.db in "
              "pagoda/ of the user's cache directory)"),
     cl::value_desc("file|none"), cl::sub(genCommand()),
+    cl::sub(explainCommand()), cl::sub(runCommand()), cl::sub(tuneCommand()),
+    cl::sub(benchCommand()), cl::cat(optionCategory()));
+
+cl::opt<int64_t> kvLenOpt(
+    "context",
+    cl::desc("Tokens of the sequences that decode kernels are tuned for, or "
+             "taken from the database for (2048)"),
+    cl::value_desc("n"), cl::init(usualKvLen), cl::sub(genCommand()),
     cl::sub(explainCommand()), cl::sub(runCommand()), cl::sub(tuneCommand()),
     cl::sub(benchCommand()), cl::cat(optionCategory()));
 
@@ -66,6 +76,15 @@ std::string databasePath() {
   return path == "none" ? "" : path;
 }
 
+Expected<int64_t> wantedKvLen() {
+  constexpr int64_t most = 1 << 20;
+  if (kvLenOpt < 1 || kvLenOpt > most)
+    return createStringError(formatv("--context {0}: expected a number from 1 "
+                                     "to {1}",
+                                     kvLenOpt.getValue(), most));
+  return kvLenOpt;
+}
+
 /// The schedule of `variant`: of a record, or the formula's. Empty where there
 /// is neither.
 static std::optional<Schedule> scheduleFor(const Database &database,
@@ -75,7 +94,7 @@ static std::optional<Schedule> scheduleFor(const Database &database,
                                            std::vector<std::string> &notes) {
   std::string what = (spec.name + " " + nameOf(variant)).str();
   Expected<std::optional<TuningRecord>> record =
-      database.find(tuningKey(machine, spec, variant));
+      database.find(tuningKey(machine, spec, variant, kvLenOpt));
   if (!record) {
     warning() << what << ": " << toString(record.takeError()) << '\n';
   } else if (*record) {
@@ -97,6 +116,8 @@ static std::optional<Schedule> scheduleFor(const Database &database,
 
 llvm::Error useRecords(Specification &specification) {
   CompileOptions &options = specification.compile;
+  if (llvm::Error error = wantedKvLen().takeError())
+    return error;
   std::string path = databasePath();
   bool named = dbOpt.getNumOccurrences() > 0;
   if (path.empty() || !options.schedule.empty() || !options.mods.empty())
@@ -151,6 +172,32 @@ withRecords(Specification &specification,
     return again;
   warning() << "tuned schedules are ignored: " << text << '\n';
   return llvm::Error::success();
+}
+
+std::string scheduleChanges(StringRef from, StringRef schedule) {
+  SmallVector<StringRef> before;
+  from.split(before, ',');
+  std::string text;
+  for (StringRef field : split(schedule, ','))
+    if (!is_contained(before, field))
+      text += (text.empty() ? "" : ",") + field.str();
+  return text;
+}
+
+json::Object toJson(const TuningRecord &record) {
+  return json::Object{
+      {"schedule", record.schedule},
+      {"default", record.baseline},
+      {"workload", record.workload},
+      {"seconds", record.seconds},
+      {"speedup", json::Object{{"median", record.speedup.median},
+                               {"low", record.speedup.low},
+                               {"high", record.speedup.high},
+                               {"samples", record.samples}}},
+      {"tried", record.tried},
+      {"complete", record.complete},
+      {"verified_elements", record.verified},
+      {"worst_error", record.worstRatio}};
 }
 
 } // namespace pagoda

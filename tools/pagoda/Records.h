@@ -14,6 +14,7 @@
 #ifndef PAGODA_TOOLS_PAGODA_RECORDS_H
 #define PAGODA_TOOLS_PAGODA_RECORDS_H
 
+#include "compiler/tune/Record.h"
 #include "tools/pagoda/SpecOptions.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
@@ -21,6 +22,9 @@ namespace pagoda {
 
 /// --db, else $PAGODA_DB, else the user's cache directory. Empty: none.
 std::string databasePath();
+
+/// --context: tokens of the sequences that decode kernels are for.
+llvm::Expected<int64_t> wantedKvLen();
 
 /// Takes the schedules of matching records into `specification`, with a note
 /// for each, and says on standard error that it did. Not with --schedule, which
@@ -34,6 +38,12 @@ llvm::Error useRecords(Specification &specification);
 llvm::Error
 withRecords(Specification &specification,
             llvm::function_ref<llvm::Error(const Specification &)> attempt);
+
+/// The fields of `schedule` that differ from those of `from`.
+std::string scheduleChanges(llvm::StringRef from, llvm::StringRef schedule);
+
+/// What --json says of a record, without its key.
+llvm::json::Object toJson(const TuningRecord &record);
 
 } // namespace pagoda
 

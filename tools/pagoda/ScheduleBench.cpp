@@ -55,6 +55,11 @@ llvm::Expected<double> checkMeasuring(llvm::StringRef budget, int64_t threads,
   return parseBudget(budget);
 }
 
+std::string settledName(const CompileOptions &options, size_t index) {
+  return options.name + (index == 0 ? "_prefill" : "_decode") +
+         (index > 1 ? std::to_string(index) : "");
+}
+
 Expected<std::unique_ptr<ScheduleBench>>
 ScheduleBench::create(const AttentionSpec &spec, Variant variant,
                       const Machine &machine, const Schedule &baseline,
@@ -85,9 +90,7 @@ ScheduleBench::build(ArrayRef<Schedule> schedules) const {
   KernelSet all = library.select(kernelSpecOf(spec));
   std::vector<Kernel> result;
   for (size_t i = 0; i < schedules.size(); ++i) {
-    // By order of the schedules, as they are tiled.
-    std::string name = options.name + (i == 0 ? "_prefill" : "_decode") +
-                       (i > 1 ? std::to_string(i) : "");
+    std::string name = settledName(options, i);
     Kernel kernel;
     kernel.code = code;
     kernel.set = all;

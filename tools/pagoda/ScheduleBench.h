@@ -32,6 +32,10 @@ namespace pagoda {
 llvm::Expected<double> checkMeasuring(llvm::StringRef budget, int64_t threads,
                                       const Machine &machine);
 
+/// The name of the kernel that is built by the schedule at `index` of a
+/// library's settled ones.
+std::string settledName(const CompileOptions &options, size_t index);
+
 class ScheduleBench {
 public:
   /// Builds the kernel of `baseline`, the default, and a step for it. Errors:

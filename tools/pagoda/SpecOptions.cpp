@@ -407,6 +407,8 @@ Expected<Specification> readSpecification(const KnownShape &known) {
   return result;
 }
 
+bool namesSpecification() { return configOpt.given() || headsOpt.given(); }
+
 Provenance provenanceOf(const Specification &specification) {
   return {specification.specs,
           specification.model ? &*specification.model : nullptr,

@@ -45,6 +45,9 @@ struct Specification {
 /// name the option at fault, its value and what was expected.
 llvm::Expected<Specification> readSpecification(const KnownShape &known = {});
 
+/// Whether options say which kernels: --config or --heads.
+bool namesSpecification();
+
 /// What the manifest says of where kernels come from; refers to
 /// `specification`.
 Provenance provenanceOf(const Specification &specification);

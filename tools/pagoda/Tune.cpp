@@ -18,6 +18,7 @@
 #include "tools/pagoda/Records.h"
 #include "tools/pagoda/Report.h"
 #include "tools/pagoda/ScheduleBench.h"
+#include "tools/pagoda/TuneDevice.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -76,6 +77,7 @@ double now() {
 struct Job {
   const AttentionSpec *spec = nullptr;
   Variant variant = Variant::Prefill;
+  int64_t kvLen = usualKvLen;
   TuningKey key;
   std::optional<TuningRecord> record;
   bool fromDatabase = false;
@@ -115,19 +117,6 @@ std::string bar(double share) {
   int done = std::clamp(int(share * width), 0, width);
   return std::string(size_t(done), '#') +
          std::string(size_t(width - done), '.');
-}
-
-/// The fields of `schedule` that differ from those of `from`, or all where
-/// `from` is empty.
-std::string changes(StringRef from, StringRef schedule) {
-  SmallVector<StringRef> before, after;
-  from.split(before, ',');
-  schedule.split(after, ',');
-  std::string text;
-  for (StringRef field : after)
-    if (!is_contained(before, field))
-      text += (text.empty() ? "" : ",") + field.str();
-  return text;
 }
 
 /// Tunes one kernel until `deadline`.
@@ -182,8 +171,9 @@ TuneCallbacks Session::callbacks() {
   calls.progress = [&](const TuneProgress &progress) {
     std::string best = "the default leads";
     if (progress.best)
-      best = formatv("{0:F2}x {1}", median(progress.best->ratios),
-                     changes(standard.str(), progress.best->schedule.str()));
+      best = formatv(
+          "{0:F2}x {1}", median(progress.best->ratios),
+          scheduleChanges(standard.str(), progress.best->schedule.str()));
     line.show(formatv("{0} [{1}] {2} tried, {3}", job.name(),
                       bar((now() - begin) / (deadline - begin)), progress.tried,
                       best)
@@ -223,7 +213,7 @@ llvm::Error Session::run() {
   StepShape shape =
       job.variant == Variant::Prefill
           ? prefillStep(*job.spec, threads)
-          : decodeStep(*job.spec, threads, Machine::host().l3Bytes);
+          : decodeStep(*job.spec, threads, Machine::host().l3Bytes, job.kvLen);
   Expected<std::unique_ptr<ScheduleBench>> made =
       ScheduleBench::create(*job.spec, job.variant, machine, standard, shape);
   if (!made)
@@ -264,8 +254,9 @@ void printText(ArrayRef<Job> jobs) {
     }
     const TuningRecord &record = *job.record;
     bool tuned = record.schedule != record.baseline;
-    std::string schedule = tuned ? changes(record.baseline, record.schedule)
-                                 : "the default stands";
+    std::string schedule =
+        tuned ? scheduleChanges(record.baseline, record.schedule)
+              : "the default stands";
     if (!record.complete)
       schedule += " (so far)";
     table.row(
@@ -290,18 +281,8 @@ json::Array toJson(ArrayRef<Job> jobs) {
                         {"from_database", job.fromDatabase},
                         {"tuned", job.record.has_value()}};
     if (const auto &record = job.record) {
-      object["schedule"] = record->schedule;
-      object["default"] = record->baseline;
-      object["workload"] = record->workload;
-      object["seconds"] = record->seconds;
-      object["speedup"] = json::Object{{"median", record->speedup.median},
-                                       {"low", record->speedup.low},
-                                       {"high", record->speedup.high},
-                                       {"samples", record->samples}};
-      object["tried"] = record->tried;
-      object["complete"] = record->complete;
-      object["verified_elements"] = record->verified;
-      object["worst_error"] = record->worstRatio;
+      for (auto &[name, value] : toJson(*record))
+        object[name] = value;
     }
     array.push_back(std::move(object));
   }
@@ -311,13 +292,17 @@ json::Array toJson(ArrayRef<Job> jobs) {
 /// The kernels of a specification, each key once, with what the database has.
 Expected<std::vector<Job>> findJobs(const Specification &specification,
                                     Database &database) {
+  Expected<int64_t> kvLen = wantedKvLen();
+  if (!kvLen)
+    return kvLen.takeError();
   std::vector<Job> jobs;
   for (const AttentionSpec &spec : specification.specs)
     for (Variant variant : {Variant::Prefill, Variant::Decode}) {
       Job job;
       job.spec = &spec;
       job.variant = variant;
-      job.key = tuningKey(specification.compile.machine, spec, variant);
+      job.kvLen = *kvLen;
+      job.key = tuningKey(specification.compile.machine, spec, variant, *kvLen);
       if (any_of(jobs, [&](const Job &other) { return other.key == job.key; }))
         continue;
       if (againOpt)
@@ -342,11 +327,17 @@ Expected<std::vector<Job>> findJobs(const Specification &specification,
 } // namespace
 
 llvm::Error tune() {
+  if (isForOtherDevice())
+    return tuneOtherDevice(jsonOpt);
   double begin = now();
   Expected<Specification> specification = readSpecification();
   if (!specification)
     return specification.takeError();
   const Machine &machine = specification->compile.machine;
+  if (machine.kind == TargetKind::Nvidia)
+    return createStringError("--target " + machine.name +
+                             ": this machine cannot run its code; --export "
+                             "DIR writes candidates for one that can");
   Expected<double> budget = checkMeasuring(budgetOpt, threadsOpt, machine);
   if (!budget)
     return budget.takeError();

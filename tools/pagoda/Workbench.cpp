@@ -28,8 +28,7 @@ namespace {
 /// run of values is made once and copied; its length is a prime, so that rows
 /// and blocks differ.
 void fillRandom(void *data, DType type, size_t count, uint32_t seed) {
-  constexpr size_t run = 1000003;
-  std::vector<double> values(std::min(run, count));
+  std::vector<double> values(std::min(size_t(randomRun), count));
   for (double &value : values) {
     seed = seed * 1664525u + 1013904223u;
     value = double(int32_t(seed)) * 0x1p-31;
@@ -45,8 +44,10 @@ void fillRandom(void *data, DType type, size_t count, uint32_t seed) {
   }
 }
 
-EngineOptions engineOptions(const AttentionSpec &spec, const StepShape &step) {
+EngineOptions engineOptions(const AttentionSpec &spec, const StepShape &step,
+                            Device *device) {
   EngineOptions options;
+  options.device = device;
   int64_t blocks = (step.kvLen + spec.blockSize - 1) / spec.blockSize;
   options.blocks = int32_t(step.sequences * blocks);
   options.maxSequences = int32_t(step.sequences);
@@ -104,10 +105,30 @@ StepShape decodeStep(const AttentionSpec &spec, int threads, int64_t cacheBytes,
   return step;
 }
 
+StepShape gpuPrefillStep(const AttentionSpec &spec) {
+  constexpr double most = 300e9; // flops
+  StepShape step;
+  step.qLen = step.kvLen = 4096;
+  while (step.qLen > 512 && work(spec, step).flops > most)
+    step.qLen = step.kvLen /= 2;
+  return step;
+}
+
+StepShape gpuDecodeStep(const AttentionSpec &spec, int64_t kvLen) {
+  constexpr double wanted = 512e6;
+  constexpr int64_t mostBatch = 512;
+  StepShape step;
+  step.kvLen = kvLen;
+  double bytes = work(spec, step).bytes;
+  step.batch = step.sequences =
+      std::clamp<int64_t>(int64_t(wanted / bytes), 1, mostBatch);
+  return step;
+}
+
 Workbench::Workbench(const AttentionSpec &theSpec, const KernelSet &kernels,
-                     const StepShape &shape)
+                     const StepShape &shape, Device *device)
     : spec(theSpec), step(shape),
-      engine(spec, kernels, engineOptions(spec, step)) {
+      engine(spec, kernels, engineOptions(spec, step, device)) {
   fillRandom(engine.pool().data(), spec.kvType,
              engine.pool().bytes() / elementBytes(int32_t(spec.kvType)), 1);
   for (int64_t s = 0; s < step.sequences; ++s) {
@@ -157,15 +178,19 @@ void Workbench::plan(int64_t index) {
                                  paged.row(ids[size_t(first + s)])});
 }
 
-reference::Comparison Workbench::checkSampled(int64_t rows) const {
-  int64_t total = step.batch * step.qLen * spec.qHeads;
+reference::RowFilter Workbench::sampled(int64_t rows) const {
+  int64_t heads = spec.qHeads, tokens = step.qLen;
+  int64_t total = step.batch * tokens * heads;
   // An odd stride visits all heads.
   int64_t stride = std::max<int64_t>(total / rows, 1) | 1;
-  return reference::compare(
-      planned, step.threads, [&](int64_t seq, int64_t token, int64_t head) {
-        int64_t row = (seq * step.qLen + token) * spec.qHeads + head;
-        return row % stride == 0 || row == total - 1;
-      });
+  return [=](int64_t seq, int64_t token, int64_t head) {
+    int64_t row = (seq * tokens + token) * heads + head;
+    return row % stride == 0 || row == total - 1;
+  };
+}
+
+reference::Comparison Workbench::checkSampled(int64_t rows) const {
+  return reference::compare(planned, step.threads, sampled(rows));
 }
 
 double Workbench::flops() const { return work(spec, step).flops; }

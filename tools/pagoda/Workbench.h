@@ -50,11 +50,17 @@ StepShape prefillStep(const AttentionSpec &spec, int threads);
 StepShape decodeStep(const AttentionSpec &spec, int threads, int64_t cacheBytes,
                      int64_t kvLen = 2048);
 
+/// Steps for a GPU, larger: 4096 new tokens, or fewer of a shape that takes
+/// more than 300 Gflop for them; and single tokens of sequences that together
+/// have 512 MB of visible keys and values, four times the largest L2.
+StepShape gpuPrefillStep(const AttentionSpec &spec);
+StepShape gpuDecodeStep(const AttentionSpec &spec, int64_t kvLen);
+
 class Workbench {
 public:
-  /// Errors of the runtime are thrown.
+  /// Errors of the runtime are thrown. `device`: where steps run; null: here.
   Workbench(const AttentionSpec &spec, const KernelSet &kernels,
-            const StepShape &shape);
+            const StepShape &shape, Device *device = nullptr);
 
   /// Exchanges the kernels for others of the same specification; a step must be
   /// planned anew.
@@ -67,9 +73,10 @@ public:
   /// The planned step as the oracle, and others' code, sees it; until the next
   /// plan().
   const reference::Problem &problem() const { return planned; }
-
-  /// Compares `rows` output rows (token, head) of the last step, spread evenly,
-  /// with the oracle.
+  /// Which output rows (token, head) to compare if it is to be `rows`: spread
+  /// evenly over all heads.
+  reference::RowFilter sampled(int64_t rows) const;
+  /// Compares `rows` output rows of the last step with the oracle.
   reference::Comparison checkSampled(int64_t rows) const;
 
   const KvPool &pool() const { return engine.pool(); }
@@ -90,6 +97,9 @@ private:
   pagoda_attention_args plannedArgs{}; ///< of the planned step
   reference::Problem planned;
 };
+
+/// Random values come in runs of so many, repeated.
+constexpr int64_t randomRun = 1000003;
 
 /// Share of this process's anonymous memory in huge pages, 0 to 1; negative
 /// where the system does not say.

@@ -184,6 +184,23 @@ TEST_F(TuneTest, OtherSpecificationsDoNotMatch) {
   }
 }
 
+// A record of other lengths is for those who ask for them.
+TEST_F(TuneTest, RecordsAreForARangeOfLengths) {
+  TuningRecord one = record(Variant::Decode, {"kv_tile=64"});
+  one.key = tuningKey(Machine::host(), specification(), Variant::Decode, 16384);
+  put(one);
+  std::string command = "explain " + (shape + db());
+  EXPECT_FALSE(says(pagodaTool(command), "tuning database"));
+  for (const char *length : {"--context 16384", "--context 5000"})
+    EXPECT_TRUE(says(pagodaTool(command + length),
+                     "1 of 2 schedules are from the tuning database"))
+        << length;
+  for (const char *length : {"0", "-5", "99999999"})
+    expectError(command + "--context=" + length,
+                "--context " + std::string(length) +
+                    ": expected a number from 1 to 1048576");
+}
+
 // CASES.md H3: what does not fit is named, and the default stands.
 TEST_F(TuneTest, RecordsThatDoNotFitAreIgnored) {
   std::string plain =

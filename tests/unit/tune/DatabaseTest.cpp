@@ -50,7 +50,8 @@ protected:
 };
 
 TuningKey key(int number) {
-  return {"machine", "toolchain", "spec " + std::to_string(number), "decode"};
+  return {"machine", "toolchain", "spec " + std::to_string(number), "decode",
+          "rows=1 kv<=4096"};
 }
 
 TuningRecord record(int number) {
@@ -215,7 +216,7 @@ TEST_F(DatabaseTest, WhatIsNotADatabaseIsNamed) {
   sql("PRAGMA user_version = 7");
   for (Database::Mode mode : {Database::Mode::Read, Database::Mode::Write})
     EXPECT_EQ(refusal(mode),
-              "database " + path + ": expected schema version 1, got 7");
+              "database " + path + ": expected schema version 2, got 7");
   std::error_code code;
   llvm::raw_fd_ostream(path, code) << std::string(5000, 'x');
   for (Database::Mode mode : {Database::Mode::Read, Database::Mode::Write})

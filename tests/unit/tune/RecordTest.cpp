@@ -52,6 +52,9 @@ TEST(TuningKey, HoldsWhatChangesTheAnswer) {
   };
   add(host, base);
   add(host, base, Variant::Decode);
+  for (int64_t kvLen : {200, 1000, 16384})
+    keys.insert(tuningKey(host, base, Variant::Decode, kvLen).str());
+  EXPECT_EQ(keys.size(), count += 3);
   auto with = [&](auto change) {
     AttentionSpec shape = base;
     change(shape);
@@ -147,4 +150,25 @@ TEST(TuningRecord, RefusedWhenItDoesNotFit) {
   expect(with("heads=1", "heads=0"), "(M1)");
   // A schedule of another specification.
   EXPECT_NE(refusal(good, on, spec(1024, 2, 128)), "");
+}
+
+// Lengths of one range share a record, and prompts have no ranges.
+TEST(TuningKey, BucketsOfLengths) {
+  Machine host = Machine::host();
+  auto bucket = [&](Variant variant, int64_t kvLen) {
+    return tuningKey(host, spec(4, 4, 64), variant, kvLen).bucket;
+  };
+  EXPECT_EQ(bucket(Variant::Decode, usualKvLen), "rows=1 kv<=4096");
+  for (auto [kvLen, most] : {std::pair{1, 256},
+                             {256, 256},
+                             {257, 1024},
+                             {4096, 4096},
+                             {4097, 16384}}) {
+    std::string text = bucket(Variant::Decode, kvLen);
+    EXPECT_EQ(kvLenOf(text), most) << kvLen;
+    EXPECT_EQ(bucket(Variant::Decode, kvLenOf(text)), text);
+  }
+  EXPECT_EQ(bucket(Variant::Prefill, 1), "rows>1");
+  EXPECT_EQ(bucket(Variant::Prefill, 9999), "rows>1");
+  EXPECT_EQ(kvLenOf("rows>1"), 0);
 }
