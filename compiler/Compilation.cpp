@@ -96,19 +96,24 @@ Expected<TileCandidate> Compilation::tileOf(const AttentionSpec &spec,
 
 Expected<std::vector<Schedule>>
 Compilation::schedulesFor(const AttentionSpec &spec) {
-  std::vector<std::pair<Variant, int64_t>> kernels = {{Variant::Prefill, 1},
-                                                      {Variant::Decode, 1}};
-  if (options.decodeTokens > 1 && machine.kind == TargetKind::Cpu)
-    kernels.emplace_back(Variant::Decode, options.decodeTokens);
-  else if (!settledFor(spec))
-    return std::vector<Schedule>();
   std::vector<Schedule> schedules;
-  for (auto [variant, tokens] : kernels) {
+  const std::vector<Schedule> *settled = settledFor(spec);
+  if (settled)
+    schedules = *settled;
+  if (options.decodeTokens <= 1 || machine.kind != TargetKind::Cpu)
+    return schedules;
+  auto add = [&](Variant variant, int64_t tokens) {
     Expected<TileCandidate> tile = tileOf(spec, variant, tokens);
-    if (!tile)
-      return tile.takeError();
-    schedules.push_back(tile->schedule);
-  }
+    if (tile)
+      schedules.push_back(tile->schedule);
+    return tile.takeError();
+  };
+  if (!settled)
+    for (Variant variant : {Variant::Prefill, Variant::Decode})
+      if (Error error = add(variant, 1))
+        return error;
+  if (Error error = add(Variant::Decode, options.decodeTokens))
+    return error;
   return schedules;
 }
 

@@ -238,9 +238,8 @@ TEST(SramFit, StepsAddUpToTheCost) {
   for (const char *term :
        {"L1 overflow", "L2 overflow", "loads", "register pressure",
         "K and V from beyond L2", "values in too few sets of L1",
-        "values fetched by columns",
-        "values that come late", "state update", "keys beyond the diagonal",
-        "items too large to spread"})
+        "values fetched by columns", "values that come late", "state update",
+        "keys beyond the diagonal", "items too large to spread"})
     sum += step(c, term);
   EXPECT_NEAR(c.cost, sum * step(c, "rows computed per row used"), 1e-12);
   EXPECT_EQ(step(c, "cost"), c.cost);
