@@ -198,7 +198,8 @@ llvm::Error compareWith(const std::vector<BenchRow> &before,
                         const std::vector<BenchRow> &rows) {
   std::vector<RowChange> changes = compareRows(before, rows);
   outs() << "\nagainst " << compareOpt << ": " << changes.size() << " of "
-         << rows.size() << " rows; a change counts beyond "
+         << count_if(rows, [](const BenchRow &row) { return !row.peer; })
+         << " rows; a change counts beyond "
          << formatv("{0:F0}%", 100 * runToRun) << "\n\n";
   printChanges(outs(), changes);
   if (changes.empty())
