@@ -96,13 +96,13 @@ void timeSteps(benchmark::State &state, Workbench &bench, limits::Timer timer,
   double ceiling = 0, kernelSeconds = 0, limitSeconds = 0;
   int64_t index = 1;
   for (auto _ : state) {
-    bench.plan(index++);
     if (limitSeconds <= kernelSeconds) {
       double start = limits::now(timer);
       ceiling = limit();
       limitSeconds += limits::now(timer) - start;
       ceilings.push_back(ceiling);
     }
+    bench.plan(index++); // a limit may plan steps of its own
     double start = limits::now(timer);
     bench.run();
     double elapsed = limits::now(timer) - start;
@@ -167,6 +167,49 @@ void between(benchmark::State &state, const Config &config,
                                     config.shape.threads, 0, settings.timer,
                                     /*passes=*/1);
     return 1e9 / std::max(setup.bench.flops() / peak,
+                          setup.bench.bytes() / bandwidth);
+  });
+}
+
+/// Lengths of a batch: the same step against the sum of its sequences' own.
+void mixed(benchmark::State &state, const Config &config,
+           const Settings &settings) {
+  Setup setup(config, settings.compile);
+  Workbench &bench = setup.bench;
+  state.SetLabel("steps/s; " + describe(config.spec));
+  timeSteps(state, bench, settings.timer, 1e9, 64, [&] {
+    double sum = 0;
+    for (int64_t s = 0; s < config.shape.batch; ++s) {
+      bench.planOne(s);
+      double start = limits::now(settings.timer);
+      bench.run();
+      sum += limits::now(settings.timer) - start;
+    }
+    return 1e9 / sum;
+  });
+}
+
+/// A shared prefix that is attended to once, against the longer of what prefill
+/// of as many flops takes and what the read bandwidth allows.
+void cascade(benchmark::State &state, const Config &config,
+             const Settings &settings) {
+  Setup setup(config, settings.compile);
+  state.SetLabel("steps/s; " + describe(config.spec));
+  Config prompt = config;
+  prompt.shape = {2048, 2048};
+  prompt.shape.threads = config.shape.threads;
+  Setup prefill(prompt, settings.compile);
+  const KvPool &pool = setup.bench.pool();
+  timeSteps(state, setup.bench, settings.timer, 1e9, 64, [&] {
+    prefill.bench.plan(0);
+    double start = limits::now(settings.timer);
+    prefill.bench.run();
+    double rate = prefill.bench.flops() / (limits::now(settings.timer) - start);
+    double bandwidth =
+        1e9 * limits::readBandwidth(pool.data(), pool.bytes(),
+                                    config.shape.threads, 0, settings.timer,
+                                    /*passes=*/1);
+    return 1e9 / std::max(setup.bench.flops() / rate,
                           setup.bench.bytes() / bandwidth);
   });
 }
@@ -255,6 +298,25 @@ void registerAll(const Settings &settings) {
            {queries, Tokens, 1, 512 / (4 * kvHeads)}},
           between);
     }
+  // A cache that stays in L3: the limit is what the pool reads at there.
+  AttentionSpec plain = defaultSpec(KvLayout::HND);
+  add({"decode/f32/d:128/tokens:1024/resident/hnd", plain, {1, 1024, 1, 1}},
+      decode);
+  // One new token each: lengths from 16 to 8k, and 32 sequences behind a
+  // prefix.
+  StepShape lengths;
+  for (int64_t s = 0; s < 64; ++s)
+    lengths.lengths.push_back(int64_t(16 * std::pow(512, double(s) / 63)));
+  lengths.kvLen = lengths.lengths.back();
+  lengths.batch = lengths.sequences = 64;
+  add({"mixed/f32/d:128/lengths:16-8192/sequences:64/hnd", plain, lengths},
+      mixed);
+  StepShape behind;
+  behind.sharedPrefix = 8192;
+  behind.kvLen = 8192 + 16;
+  behind.batch = behind.sequences = 32;
+  add({"cascade/f32/d:128/prefix:8192/sequences:32/hnd", plain, behind},
+      cascade);
   // What a mask saves, by the times of two rows. Windowed: a cache of 32k
   // tokens against one of 1k, as many sequences and visible bytes. Causal:
   // against the row above of the same tokens.

@@ -48,9 +48,16 @@ EngineOptions engineOptions(const AttentionSpec &spec, const StepShape &step,
                             Device *device) {
   EngineOptions options;
   options.device = device;
-  int64_t blocks = (step.kvLen + spec.blockSize - 1) / spec.blockSize;
-  options.blocks = int32_t(step.sequences * blocks);
-  options.maxSequences = int32_t(step.sequences);
+  auto blocksOf = [&](int64_t tokens) {
+    return int32_t((tokens + spec.blockSize - 1) / spec.blockSize);
+  };
+  // What follows a shared prefix begins in a block of its own or in a copy.
+  int64_t shared = step.sharedPrefix / spec.blockSize * spec.blockSize;
+  options.blocks = blocksOf(step.sharedPrefix);
+  for (int64_t s = 0; s < step.sequences; ++s)
+    options.blocks += blocksOf(step.length(s) - shared);
+  options.maxSequences = int32_t(step.sequences) + (step.sharedPrefix ? 1 : 0);
+  options.cascade = step.sharedPrefix > 0;
   options.maxTokens = int32_t(step.kvLen);
   options.threads = step.threads;
   options.poison = false;
@@ -60,7 +67,11 @@ EngineOptions engineOptions(const AttentionSpec &spec, const StepShape &step,
 Phase work(const AttentionSpec &spec, const StepShape &step) {
   Phase phase;
   for (int64_t s = 0; s < step.batch; ++s)
-    phase.add(spec, step.qLen, step.kvLen, 1);
+    phase.add(spec, step.qLen, step.length(s), 1);
+  if (step.sharedPrefix)
+    phase.bytes -= double((step.batch - 1) * step.sharedPrefix * spec.kvHeads *
+                          (spec.headDim + spec.vHeadDim)) *
+                   double(elementBytes(int32_t(spec.kvType)));
   return phase;
 }
 
@@ -131,9 +142,15 @@ Workbench::Workbench(const AttentionSpec &theSpec, const KernelSet &kernels,
       engine(spec, kernels, engineOptions(spec, step, device)) {
   fillRandom(engine.pool().data(), spec.kvType,
              engine.pool().bytes() / elementBytes(int32_t(spec.kvType)), 1);
+  SeqId parent = NoSequence;
+  if (step.sharedPrefix) {
+    parent = engine.sequences().add();
+    engine.append(parent, int32_t(step.sharedPrefix));
+  }
   for (int64_t s = 0; s < step.sequences; ++s) {
-    ids.push_back(engine.sequences().add());
-    engine.append(ids.back(), int32_t(step.kvLen));
+    ids.push_back(step.sharedPrefix ? engine.sequences().fork(parent)
+                                    : engine.sequences().add());
+    engine.append(ids.back(), int32_t(step.length(s) - step.sharedPrefix));
   }
   int64_t rows = step.batch * step.qLen * spec.qHeads;
   size_t bytes = elementBytes(int32_t(spec.qType));
@@ -153,11 +170,12 @@ Workbench::Workbench(const AttentionSpec &theSpec, const KernelSet &kernels,
 }
 
 void Workbench::plan(int64_t index) {
-  int64_t first = index * step.batch % step.sequences;
-  std::vector<SeqId> taken(ids.begin() + first,
-                           ids.begin() + first + step.batch);
-  engine.plan(taken,
-              std::vector<int32_t>(size_t(step.batch), int32_t(step.qLen)));
+  planSequences(index * step.batch % step.sequences, step.batch);
+}
+
+void Workbench::planSequences(int64_t first, int64_t count) {
+  std::vector<SeqId> taken(ids.begin() + first, ids.begin() + first + count);
+  engine.plan(taken, std::vector<int32_t>(size_t(count), int32_t(step.qLen)));
 
   plannedArgs = args;
   pagoda_attention_args scalars = scalarArgs(spec);
@@ -173,8 +191,9 @@ void Workbench::plan(int64_t index) {
   plannedArgs.block_table_stride = paged.tableStride();
   planned.args = &plannedArgs;
   planned.sequences.clear();
-  for (int64_t s = 0; s < step.batch; ++s)
-    planned.sequences.push_back({s * step.qLen, step.qLen, step.kvLen,
+  for (int64_t s = 0; s < count; ++s)
+    planned.sequences.push_back({s * step.qLen, step.qLen,
+                                 step.length(first + s),
                                  paged.row(ids[size_t(first + s)])});
 }
 

@@ -34,7 +34,15 @@ struct StepShape {
   /// In the pool; steps take them in turn. A multiple of the batch.
   int64_t sequences = 1;
   int threads = 1;
+  /// Of each sequence, if they differ; then `kvLen` is the longest, and a step
+  /// takes them all.
+  std::vector<int64_t> lengths = {};
+  /// Tokens that all sequences share and that a step attends to once.
+  int64_t sharedPrefix = 0;
 
+  int64_t length(int64_t sequence) const {
+    return lengths.empty() ? kvLen : lengths[size_t(sequence)];
+  }
   /// "2 x 1 of 4096 tokens".
   std::string str() const;
 };
@@ -67,6 +75,8 @@ public:
   void use(const KernelSet &kernels) { engine.use(kernels); }
   /// Plans step `index`; steps take the sequences in turn.
   void plan(int64_t index);
+  /// Plans a step of one sequence alone.
+  void planOne(int64_t sequence) { planSequences(sequence, 1); }
   /// Runs the planned step. Returns the seconds it took.
   double run() { return engine.run(0, args); }
 
@@ -81,11 +91,14 @@ public:
 
   const KvPool &pool() const { return engine.pool(); }
   const StepShape &shape() const { return step; }
-  /// Floating-point operations on visible pairs, and K and V bytes, of a step.
+  /// Floating-point operations on visible pairs, and K and V bytes, of a step;
+  /// those of a shared prefix once.
   double flops() const;
   double bytes() const;
 
 private:
+  void planSequences(int64_t first, int64_t count);
+
   AttentionSpec spec;
   StepShape step;
   Engine engine;
