@@ -217,7 +217,8 @@ double Engine::plan(const std::vector<SeqId> &seqs,
   return secondsSince(start);
 }
 
-double Engine::run(int32_t layer, pagoda_attention_args args) {
+pagoda_attention_args Engine::complete(int32_t layer,
+                                       pagoda_attention_args args) const {
   pagoda_attention_args scalars = scalarArgs(spec);
   args.scale = scalars.scale;
   args.window = scalars.window;
@@ -228,6 +229,11 @@ double Engine::run(int32_t layer, pagoda_attention_args args) {
   args.v = kv.v(layer);
   args.block_table = paged.tables();
   args.block_table_stride = paged.tableStride();
+  return args;
+}
+
+double Engine::run(int32_t layer, pagoda_attention_args args) {
+  args = complete(layer, args);
   Clock::time_point start = Clock::now();
   if (device)
     device->run(attentionPlan, kernels.merge, args,

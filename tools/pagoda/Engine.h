@@ -106,6 +106,10 @@ public:
   /// Returns the seconds it took.
   double plan(const std::vector<SeqId> &seqs,
               const std::vector<int32_t> &qLens);
+  /// `args` with the scalars of the specification, the pool of `layer` and the
+  /// block tables.
+  pagoda_attention_args complete(int32_t layer,
+                                 pagoda_attention_args args) const;
   /// Runs the planned step on one layer. Tensors in `args` are set by the
   /// caller (q, o, lse and their strides, sinks), the rest is filled in.
   /// Returns the seconds it took.

@@ -60,8 +60,7 @@ std::string noteOf(const AttentionSpec &spec, const TuningRecord &record) {
                 "{2:F2})",
                 record.speedup.median, record.speedup.low, record.speedup.high);
   return text +
-         formatv(", on {0}, {1}", record.workload, date(record.tunedAt))
-             .str();
+         formatv(", on {0}, {1}", record.workload, date(record.tunedAt)).str();
 }
 
 } // namespace

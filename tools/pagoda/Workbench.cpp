@@ -177,18 +177,8 @@ void Workbench::planSequences(int64_t first, int64_t count) {
   std::vector<SeqId> taken(ids.begin() + first, ids.begin() + first + count);
   engine.plan(taken, std::vector<int32_t>(size_t(count), int32_t(step.qLen)));
 
-  plannedArgs = args;
-  pagoda_attention_args scalars = scalarArgs(spec);
-  plannedArgs.scale = scalars.scale;
-  plannedArgs.window = scalars.window;
-  plannedArgs.chunk = scalars.chunk;
-  plannedArgs.softcap = scalars.softcap;
-  plannedArgs.alibi_slopes = scalars.alibi_slopes;
-  plannedArgs.k = pool().k();
-  plannedArgs.v = pool().v();
+  plannedArgs = engine.complete(0, args);
   const PagedKV &paged = engine.sequences();
-  plannedArgs.block_table = paged.tables();
-  plannedArgs.block_table_stride = paged.tableStride();
   planned.args = &plannedArgs;
   planned.sequences.clear();
   for (int64_t s = 0; s < count; ++s)

@@ -29,6 +29,10 @@
 // CHECK: math.exp2
 // CHECK: math.exp2
 // CHECK: arith.ori %{{.*}}, %{{.*}} : vector<[[LANES]]xi32>
+
+// A last pair that lacks its second key brings nothing of that key's values.
+// CHECK: %[[MASK:.*]] = arith.select %{{.*}}, %c-1_i32, %c65535_i32 : i32
+// CHECK: arith.andi %{{.*}}, %[[MASK]] : i32
 // CHECK: llvm.return
 func.func @qwen(%q: tensor<?x16x128xbf16>, %cache: !cache, %table: tensor<?x?xi32>,
                 %starts: tensor<?xi32>, %lens: tensor<?xi32>, %scale: f32) {
