@@ -120,8 +120,9 @@ void LanesAreQueries::initState(StateInitOp op, const Panel &panel) {
 }
 
 void LanesAreQueries::forEachScore(
-    const Panel &panel, llvm::function_ref<Value(Value, int64_t, Value)> body) {
-  b.forLoop(b.i64(0), keyCount(panel), 1, [&](Value key) {
+    const Panel &panel, Value first, Value last,
+    llvm::function_ref<Value(Value, int64_t, Value)> body) {
+  b.forLoop(first, last, 1, [&](Value key) {
     Value row = scoresOf(panel, key);
     for (int64_t n = 0; n < vectors(); ++n)
       storeRow(body(key, n, loadRow(row, n)), row, n);
@@ -132,14 +133,15 @@ void LanesAreQueries::mapScores(MapScoresOp op, const Panel &panel) {
   c.scores[op.getResult()] = c.scores.lookup(op.getS());
   Value scale = b.splat(c.scalars.lookup(op.getScale()), c.lanes);
   Value j = c.scalars.lookup(op.getJ());
-  forEachScore(panel, [&](Value key, int64_t n, Value score) {
+  auto map = [&](Value key, int64_t n, Value score) {
     Value position =
         b.add(j, Value(arith::TruncIOp::create(b, b.i32Type(), key)));
     Value inputs[] = {b.mulf(score, scale),
                       coordinates(c.rowSequences, panel, n), headsOf(panel, n),
                       coordinates(c.rowPositions, panel, n), position};
     return emitRegion(c, op.getBody(), inputs, c.lanes);
-  });
+  };
+  forEachScore(panel, firstKey(panel), keyCount(panel), map);
 }
 
 void LanesAreQueries::maskScores(MaskScoresOp op, const Panel &panel) {
@@ -149,14 +151,19 @@ void LanesAreQueries::maskScores(MaskScoresOp op, const Panel &panel) {
     return;
   Value lowest = splats(-std::numeric_limits<float>::infinity(), 1)[0];
   Value j = c.scalars.lookup(op.getJ());
-  forEachScore(panel, [&](Value key, int64_t n, Value score) {
+  auto mask = [&](Value key, int64_t n, Value score) {
     Value position =
         b.add(j, Value(arith::TruncIOp::create(b, b.i32Type(), key)));
     Value inputs[] = {coordinates(c.rowSequences, panel, n), headsOf(panel, n),
                       coordinates(c.rowPositions, panel, n), position};
     Value counts = emitRegion(c, op.getBody(), inputs, c.lanes);
     return Value(arith::SelectOp::create(b, counts, score, lowest));
-  });
+  };
+  if (!panel.clearEnd)
+    return forEachScore(panel, b.i64(0), keyCount(panel), mask);
+  if (panel.clearBegin)
+    forEachScore(panel, firstKey(panel), b.widen(panel.clearBegin), mask);
+  forEachScore(panel, b.widen(panel.clearEnd), keyCount(panel), mask);
 }
 
 void LanesAreQueries::softmaxStep(SoftmaxStepOp op, const Panel &panel) {
@@ -169,8 +176,8 @@ void LanesAreQueries::softmaxStep(SoftmaxStepOp op, const Panel &panel) {
   Values before;
   for (int64_t n = 0; n < vectors(); ++n)
     before.push_back(loadRow(rowsM, n));
-  Values after =
-      b.forLoop(b.i64(0), keys, 1, before, [&](Value key, ValueRange carried) {
+  Values after = b.forLoop(
+      firstKey(panel), keys, 1, before, [&](Value key, ValueRange carried) {
         Value row = scoresOf(panel, key);
         Values next;
         for (int64_t n = 0; n < vectors(); ++n)
@@ -197,7 +204,7 @@ void LanesAreQueries::softmaxStep(SoftmaxStepOp op, const Panel &panel) {
   bool pairs = c.takesPairs();
   Value zero = splats(0, 1)[0];
   Values sums = b.forLoop(
-      b.i64(0), keys, pairs ? 2 : 1, splats(0, vectors()),
+      firstKey(panel), keys, pairs ? 2 : 1, splats(0, vectors()),
       [&](Value key, ValueRange carried) {
         Value row = scoresOf(panel, key);
         Values next;
@@ -217,6 +224,14 @@ void LanesAreQueries::softmaxStep(SoftmaxStepOp op, const Panel &panel) {
         }
         return next;
       });
+  // The product takes a few keys at a time: those past the last weigh nothing.
+  if (panel.valid) {
+    Value written = pairs ? b.ceilDiv(keys, 2) : keys;
+    b.forLoop(written, weightCount(panel), 1, [&](Value key) {
+      for (int64_t n = 0; n < vectors(); ++n)
+        storeRow(zero, scoresOf(panel, key), n);
+    });
+  }
   for (int64_t n = 0; n < vectors(); ++n) {
     Value kept = b.mulf(loadRow(rowsL, n), decays[n]);
     Value total = b.addf(kept, sums[n]);

@@ -29,6 +29,8 @@
 
 #include "compiler/target/cpu/TileEmitter.h"
 
+#include <numeric>
+
 namespace pagoda {
 
 class LanesAreQueries final : public TileEmitter {
@@ -121,13 +123,32 @@ private:
   Value keyCount(const Panel &panel) {
     return panel.valid ? b.widen(panel.valid) : b.i64(c.kvTile());
   }
+  /// Columns of P that the second product takes at a time, and how many it
+  /// takes in all.
+  int64_t weightStep() const { return pColumns() % 4 == 0 ? 4 : 1; }
+  Value weightCount(const Panel &panel) {
+    if (!panel.valid)
+      return b.i64(pColumns());
+    Value keys = keyCount(panel);
+    return b.mul(b.ceilDiv(keys, weightStep() * (c.takesPairs() ? 2 : 1)),
+                 weightStep());
+  }
+  /// Where a panel's keys begin, rounded down to whole steps of both products.
+  Value firstKey(const Panel &panel) {
+    if (!panel.begin)
+      return b.i64(0);
+    int64_t step =
+        std::lcm(blockRows(), weightStep() * (c.takesPairs() ? 2 : 1));
+    return b.mul(b.div(b.widen(panel.begin), step), step);
+  }
   /// The panel's part of S^T, from row `index` (a key) on.
   Value scoresOf(const Panel &panel, Value index) {
     Value scores = naive() ? panelOf(s, c.kvTile(), panel) : c.slot(s);
     return b.at(scores, b.mul(index, rowBytes()));
   }
-  /// Rewrites the panel's scores key by key: `body(key, vector, score)`.
-  void forEachScore(const Panel &panel,
+  /// Rewrites the panel's scores of keys [first, last), key by key: `body(key,
+  /// vector, score)`.
+  void forEachScore(const Panel &panel, Value first, Value last,
                     llvm::function_ref<Value(Value, int64_t, Value)> body);
   /// Vector n of a coordinate array (i32), for this panel's rows.
   Value coordinates(int64_t slot, const Panel &panel, int64_t n) {

@@ -77,6 +77,9 @@ private:
   CpuBuilder &b;
   KernelContext c;
   std::unique_ptr<TileEmitter> emitter;
+  /// Rows may begin to see keys at different ones: there are masked tiles
+  /// before the full ones.
+  bool rangeBegins = false;
 };
 
 } // namespace
@@ -275,6 +278,8 @@ void KernelLowering::lowerKvRange(KvRangeOp op) {
     for (Value &key : keys)
       key = b.min(b.max(key, begin), end);
     computePanelRanges(op);
+    Operation *yield = op.getBody().front().getTerminator();
+    rangeBegins = yield->getOperand(0) != yield->getOperand(1);
   }
   // Rounded to tiles counted from the item's first key: `lo` and `full_hi`
   // down, `full_lo` up. Without a full run everything is masked tail.
@@ -301,10 +306,10 @@ void KernelLowering::lowerKvRange(KvRangeOp op) {
 /// A panel holds fewer query positions than the item, so it sees fewer keys:
 /// knowing which saves most of the work above the diagonal.
 void KernelLowering::computePanelRanges(KvRangeOp op) {
-  if (emitter->panels() == 1 || c.maxTokens() == 1)
+  bool masksByRow = c.schedule.getLanes() == Lanes::head_dim;
+  if ((emitter->panels() == 1 && masksByRow) || c.maxTokens() == 1)
     return;
-  c.panelBegin = c.slots.reserve(emitter->panels() * 4);
-  c.panelEnd = c.slots.reserve(emitter->panels() * 4);
+  c.panelRanges = c.slots.reserve(emitter->panels() * 16);
   int64_t rows = emitter->panelRows();
   Value count = b.ceilDiv(c.item.packedRows, rows);
   b.forLoop(b.i32(0), count, 1, [&](Value panel) {
@@ -317,9 +322,9 @@ void KernelLowering::computePanelRanges(KvRangeOp op) {
         visibleKeys(op, coordinate(c.rowSequences, firstRow),
                     coordinate(c.rowPositions, firstRow),
                     coordinate(c.rowPositions, lastRow));
-    Value slot = b.mul(b.widen(panel), 4);
-    b.store(keys[0], b.at(c.slot(*c.panelBegin), slot));
-    b.store(keys[3], b.at(c.slot(*c.panelEnd), slot));
+    Value range = b.at(c.slot(*c.panelRanges), b.mul(b.widen(panel), 16));
+    for (auto [i, key] : llvm::enumerate(keys))
+      b.store(key, b.at(range, i * 4));
   });
 }
 
@@ -371,17 +376,27 @@ void KernelLowering::lowerKvLoop(KvLoopOp op) {
         return body(whole);
       // How much of this tile the panel can see at all.
       Panel panel = whole;
-      auto bound = [&](int64_t array) {
-        return b.load(b.i32Type(), b.at(c.slot(array), b.mul(panel.index, 4)));
-      };
-      if (!c.panelEnd) {
+      if (!c.panelRanges) {
         panel.valid = limit ? visible : Value();
         return body(panel);
       }
-      panel.valid = b.min(visible, b.sub(bound(*c.panelEnd), j));
+      Value range = b.at(c.slot(*c.panelRanges), b.mul(panel.index, 16));
+      Value begin, fullBegin, fullEnd, end;
+      Value *bounds[] = {&begin, &fullBegin, &fullEnd, &end};
+      for (auto [i, bound] : llvm::enumerate(bounds))
+        *bound = b.load(b.i32Type(), b.at(range, i * 4));
+      auto inTile = [&](Value key) {
+        return b.max(b.min(b.sub(key, j), panel.valid), b.i32(0));
+      };
+      panel.valid = b.min(visible, b.sub(end, j));
+      panel.clearEnd = inTile(fullEnd);
+      if (rangeBegins) {
+        panel.begin = inTile(begin);
+        panel.clearBegin = inTile(fullBegin);
+        panel.clearEnd = b.max(panel.clearEnd, panel.clearBegin);
+      }
       Value some = b.compare(Predicate::sgt, panel.valid, b.i32(0));
-      Value begun =
-          b.compare(Predicate::slt, bound(*c.panelBegin), b.add(j, c.kvTile()));
+      Value begun = b.compare(Predicate::slt, begin, b.add(j, c.kvTile()));
       b.ifThen(arith::AndIOp::create(b, some, begun), [&] { body(panel); });
     };
     SmallVector<Operation *> ops(llvm::make_pointer_range(block));

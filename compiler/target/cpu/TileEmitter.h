@@ -77,7 +77,11 @@ struct Scores {
 struct Panel {
   Value head;  ///< i64, 0 .. heads per item - 1
   Value index; ///< i64, panel within the head
-  Value valid; ///< i32, keys of this tile that the panel can see; null: all
+  Value valid = {}; ///< i32, keys of this tile that the panel can see; null: all
+  /// i32: before `begin`, the panel sees none; keys [clearBegin, clearEnd)
+  /// count for all its rows and need no mask. A null begin is 0, a null
+  /// clearEnd says that nothing is known.
+  Value begin = {}, clearBegin = {}, clearEnd = {};
 };
 
 /// What lowering knows while it walks a kernel.
@@ -104,9 +108,9 @@ struct KernelContext {
   llvm::DenseSet<Value> pendingRescale;
   /// Coordinates of the item's packed rows: i32 arrays in scratch.
   int64_t rowPositions = 0, rowHeads = 0, rowSequences = 0;
-  /// One past the last and first key that each panel can see, i32 arrays in
-  /// scratch; only where the range region says so.
-  std::optional<int64_t> panelEnd, panelBegin;
+  /// What the range region says of each panel: an array of (lo, full_lo,
+  /// full_hi, hi), i32, in scratch; only where there is something to say.
+  std::optional<int64_t> panelRanges;
 
   /// A field of pagoda_attention_args, loaded at the top of the kernel.
   Value arg(llvm::StringRef field);
