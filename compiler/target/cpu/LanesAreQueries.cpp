@@ -27,23 +27,25 @@ void LanesAreQueries::loadQ(const Panel &panel) {
   int64_t bytes = bytesOf(moved);
   Value panelQ = panelOf(q, qColumns(), panel);
   Value lastRow = b.sub(b.widen(c.item.packedRows), 1);
+  // Where the panel's rows come from, and those of the next panel's first
+  // vector.
+  b.forLoop(b.i64(0), b.i64(panelRows() + c.lanes), 1, [&](Value index) {
+    Value row = b.add(b.mul(panel.index, panelRows()), index);
+    Value packed = b.min(row, lastRow);
+    Value token = b.div(packed, c.group);
+    Value head = b.sub(packed, b.mul(token, c.group));
+    Value entry = b.add(b.widen(c.item.rowMapOffset), token);
+    Value source = b.load(b.i32Type(), b.at(c.arg("row_map"), b.mul(entry, 4)));
+    Value offset =
+        b.add(b.mul(b.widen(source), c.arg("q_token_stride")),
+              b.mul(queryHead(panel.head, head), c.arg("q_head_stride")));
+    b.store(b.at(c.arg("q"), b.mul(offset, bytesOf(type))),
+            b.at(c.slot(targets), b.mul(index, 8)));
+  });
   forEachVector([&](Value n, Value vectorOffset) {
     Value target = b.at(panelQ, vectorOffset);
-    Values sources;
-    for (int64_t lane = 0; lane < c.lanes; ++lane) {
-      Value row = b.add(
-          b.add(b.mul(panel.index, panelRows()), b.mul(n, c.lanes)), lane);
-      Value packed = b.min(row, lastRow);
-      Value token = b.div(packed, c.group);
-      Value head = b.sub(packed, b.mul(token, c.group));
-      Value entry = b.add(b.widen(c.item.rowMapOffset), token);
-      Value index =
-          b.load(b.i32Type(), b.at(c.arg("row_map"), b.mul(entry, 4)));
-      Value offset =
-          b.add(b.mul(b.widen(index), c.arg("q_token_stride")),
-                b.mul(queryHead(panel.head, head), c.arg("q_head_stride")));
-      sources.push_back(b.at(c.arg("q"), b.mul(offset, bytesOf(type))));
-    }
+    fetchRows(b.add(n, 1), kDim() * bytesOf(type));
+    Values sources = rowPointers(n);
     auto load = [&](int64_t count, Value pointer) {
       Type piece = count == 1 ? moved : VectorType::get({count}, moved);
       if (pairs)
@@ -70,6 +72,26 @@ void LanesAreQueries::loadQ(const Panel &panel) {
       }
       storeRow(column, b.at(target, d * rowBytes()), 0);
     }
+  });
+}
+
+Values LanesAreQueries::rowPointers(Value n) {
+  Value slots = b.at(c.slot(targets), b.mul(n, c.lanes * 8));
+  Values pointers;
+  for (int64_t lane = 0; lane < c.lanes; ++lane)
+    pointers.push_back(b.load(b.pointerType(), b.at(slots, lane * 8)));
+  return pointers;
+}
+
+/// Rows of q and o lie far apart, each a few lines long: no hardware prefetcher
+/// follows them.
+void LanesAreQueries::fetchRows(Value n, int64_t bytes) {
+  b.forLoop(b.i64(0), b.i64(c.lanes), 1, [&](Value lane) {
+    Value row = b.add(b.mul(n, c.lanes), lane);
+    Value pointer =
+        b.load(b.pointerType(), b.at(c.slot(targets), b.mul(row, 8)));
+    for (int64_t byte = 0; byte < bytes; byte += lineBytes)
+      b.prefetch(b.at(pointer, byte), /*locality=*/3);
   });
 }
 
@@ -289,10 +311,9 @@ void LanesAreQueries::storeRows(const Panel &panel, Type type) {
   forEachVector([&](Value n, Value bytes) {
     Value rowsO = b.at(panelO, bytes);
     Value scale = loadRow(b.at(c.slot(scales), bytes), 0);
-    Value slots = b.at(c.slot(targets), b.mul(n, c.lanes * 8));
-    Values pointers;
-    for (int64_t lane = 0; lane < c.lanes; ++lane)
-      pointers.push_back(b.load(b.pointerType(), b.at(slots, lane * 8)));
+    Value next = b.min(b.add(n, 1), b.i64(vectors() - 1));
+    fetchRows(next, vDim() * bytesOf(type));
+    Values pointers = rowPointers(n);
     int64_t whole = vDim() / c.lanes * c.lanes;
     if (whole)
       b.forLoop(b.i64(0), b.i64(whole), c.lanes, [&](Value d) {

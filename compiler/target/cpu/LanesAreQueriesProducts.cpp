@@ -25,9 +25,6 @@
 using namespace mlir;
 using namespace pagoda;
 
-/// Bytes of a cache line.
-constexpr int64_t lineBytes = 64;
-
 Value LanesAreQueries::loadFactor(Value row, int64_t n) {
   Type element = c.takesPairs() ? b.i32Type() : Type(b.getF32Type());
   return b.load(VectorType::get({c.lanes}, element),
