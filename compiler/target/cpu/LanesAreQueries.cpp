@@ -18,33 +18,22 @@
 using namespace mlir;
 using namespace pagoda;
 
-/// Packed row r of the item is head r % group of token r / group. Rows past the
-/// item's last repeat it: they are computed and never stored. Pairs are moved
-/// as they are.
+/// Pairs are moved as they are.
 void LanesAreQueries::loadQ(const Panel &panel) {
   bool pairs = c.takesPairs();
   Type type = c.kernel.getQType(), moved = pairs ? b.i32Type() : type;
   int64_t bytes = bytesOf(moved);
   Value panelQ = panelOf(q, qColumns(), panel);
-  Value lastRow = b.sub(b.widen(c.item.packedRows), 1);
   // Where the panel's rows come from, and those of the next panel's first
   // vector.
   b.forLoop(b.i64(0), b.i64(panelRows() + c.lanes), 1, [&](Value index) {
     Value row = b.add(b.mul(panel.index, panelRows()), index);
-    Value packed = b.min(row, lastRow);
-    Value token = b.div(packed, c.group);
-    Value head = b.sub(packed, b.mul(token, c.group));
-    Value entry = b.add(b.widen(c.item.rowMapOffset), token);
-    Value source = b.load(b.i32Type(), b.at(c.arg("row_map"), b.mul(entry, 4)));
-    Value offset =
-        b.add(b.mul(b.widen(source), c.arg("q_token_stride")),
-              b.mul(queryHead(panel.head, head), c.arg("q_head_stride")));
-    b.store(b.at(c.arg("q"), b.mul(offset, bytesOf(type))),
+    b.store(rowPointer("q", c.item, panel.head, row),
             b.at(c.slot(targets), b.mul(index, 8)));
   });
   forEachVector([&](Value n, Value vectorOffset) {
     Value target = b.at(panelQ, vectorOffset);
-    fetchRows(b.add(n, 1), kDim() * bytesOf(type));
+    fetchVector(b.add(n, 1), kDim() * bytesOf(type));
     Values sources = rowPointers(n);
     auto load = [&](int64_t count, Value pointer) {
       Type piece = count == 1 ? moved : VectorType::get({count}, moved);
@@ -75,6 +64,23 @@ void LanesAreQueries::loadQ(const Panel &panel) {
   });
 }
 
+/// Packed row r of the item is head r % group of token r / group. Rows past the
+/// item's last repeat it: they are computed and never stored.
+Value LanesAreQueries::rowPointer(StringRef tensor, const ItemValues &item,
+                                  Value head, Value row) {
+  auto arg = [&](StringRef field) { return c.arg((tensor + field).str()); };
+  Value packed = b.min(row, b.sub(b.widen(item.packedRows), 1));
+  Value token = b.div(packed, c.group);
+  Value inGroup = b.sub(packed, b.mul(token, c.group));
+  Value queryHead =
+      b.add(b.mul(b.add(b.widen(item.headBegin), head), c.group), inGroup);
+  Value entry = b.add(b.widen(item.rowMapOffset), token);
+  Value index = b.load(b.i32Type(), b.at(c.arg("row_map"), b.mul(entry, 4)));
+  Value offset = b.add(b.mul(b.widen(index), arg("_token_stride")),
+                       b.mul(queryHead, arg("_head_stride")));
+  return b.at(arg(""), b.mul(offset, bytesOf(c.kernel.getQType())));
+}
+
 Values LanesAreQueries::rowPointers(Value n) {
   Value slots = b.at(c.slot(targets), b.mul(n, c.lanes * 8));
   Values pointers;
@@ -85,7 +91,7 @@ Values LanesAreQueries::rowPointers(Value n) {
 
 /// Rows of q and o lie far apart, each a few lines long: no hardware prefetcher
 /// follows them.
-void LanesAreQueries::fetchRows(Value n, int64_t bytes) {
+void LanesAreQueries::fetchVector(Value n, int64_t bytes) {
   b.forLoop(b.i64(0), b.i64(c.lanes), 1, [&](Value lane) {
     Value row = b.add(b.mul(n, c.lanes), lane);
     Value pointer =
@@ -312,7 +318,7 @@ void LanesAreQueries::storeRows(const Panel &panel, Type type) {
     Value rowsO = b.at(panelO, bytes);
     Value scale = loadRow(b.at(c.slot(scales), bytes), 0);
     Value next = b.min(b.add(n, 1), b.i64(vectors() - 1));
-    fetchRows(next, vDim() * bytesOf(type));
+    fetchVector(next, vDim() * bytesOf(type));
     Values pointers = rowPointers(n);
     int64_t whole = vDim() / c.lanes * c.lanes;
     if (whole)

@@ -60,6 +60,7 @@ public:
       packedKeys = c.slots.reserve(c.kvTile() * kDim() * 4);
   }
 
+  bool visitsInTurn() const override { return !naive(); }
   int64_t panelRows() const override { return vectors() * c.lanes; }
   void prepareTile(const KvRows &keys, const KvRows &values,
                    Value head) override;
@@ -164,11 +165,15 @@ private:
                  b.splat(headsBefore(panel), c.lanes));
   }
   Values transposed(Values rows);
+  /// Where packed row `row` (i64) of an item lies in tensor q or o.
+  Value rowPointer(llvm::StringRef tensor, const ItemValues &item, Value head,
+                   Value row);
   /// Pointers to the rows of vector n of a panel, from `targets`.
   Values rowPointers(Value n);
   /// Fetches the first `bytes` of each.
-  void fetchRows(Value n, int64_t bytes);
+  void fetchVector(Value n, int64_t bytes);
   void storeRows(const Panel &panel, Type type);
+  void fetchRows(const Panel &panel, Value column);
   void packPairs(const KvRows &values, Value head);
   void pvColumns(const KvRows &rows, const Panel &panel, Value column,
                  int64_t count, ValueRange scale);

@@ -205,9 +205,45 @@ void LanesAreQueries::qk(QkOp op, const Panel &panel) {
   });
 }
 
+/// Fetches rows that will be waited for otherwise, a share with each block of
+/// columns: in a panel's last visit those that its results go to; in its first,
+/// the queries of the panel after it; in the last visit of an item's last panel
+/// those of the next item's first.
+void LanesAreQueries::fetchRows(const Panel &panel, Value column) {
+  auto share = [&](Value column) {
+    return b.div(b.mul(column, panelRows()), vDim());
+  };
+  Value first = share(column);
+  Value last = share(b.min(b.add(column, blockRows()), b.i64(vDim())));
+  auto fetch = [&](StringRef tensor, const ItemValues &item, Value index,
+                   int64_t dim) {
+    Value before = b.mul(index, panelRows());
+    b.forLoop(first, last, 1, [&](Value row) {
+      Value pointer = rowPointer(tensor, item, panel.head, b.add(before, row));
+      int64_t bytes = dim * bytesOf(c.kernel.getQType());
+      for (int64_t byte = 0; byte < bytes; byte += lineBytes)
+        b.prefetch(b.at(pointer, byte), /*locality=*/2);
+    });
+  };
+  Value after = b.add(panel.index, 1);
+  Value isInner =
+      b.compare(arith::CmpIPredicate::slt, b.mul(after, panelRows()),
+                b.widen(c.item.packedRows));
+  if (panel.isFirst)
+    b.ifThen(arith::AndIOp::create(b, panel.isFirst, isInner),
+             [&] { fetch("q", c.item, after, kDim()); });
+  if (panel.isLast)
+    b.ifThen(panel.isLast, [&] {
+      fetch("o", c.item, panel.index, vDim());
+      b.ifThenElse(
+          isInner, [] {}, [&] { fetch("q", c.next, b.i64(0), kDim()); });
+    });
+}
+
 /// Columns `column` to `column + count - 1` of O: one register block.
 void LanesAreQueries::pvColumns(const KvRows &rows, const Panel &panel,
                                 Value column, int64_t count, ValueRange scale) {
+  fetchRows(panel, column);
   Type type = packs() ? b.getF32Type() : c.cache.getElt();
   int64_t bytes = bytesOf(type), rowOfBlock = blockRows() * 4;
   Value p = scoresOf(panel, b.i64(0));

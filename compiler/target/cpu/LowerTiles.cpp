@@ -16,6 +16,7 @@
 #include "compiler/target/cpu/LowerTiles.h"
 #include "compiler/Passes.h"
 #include "compiler/target/cpu/CheckKernel.h"
+#include "compiler/target/cpu/PanelVisits.h"
 #include "compiler/target/cpu/TileEmitter.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -53,6 +54,18 @@ Value KernelContext::aux(StringRef name, int64_t offset, Type type) {
   return value;
 }
 
+ItemValues KernelContext::loadItem(Value pointer) {
+  auto field = [&](StringRef name) {
+    return b.load(b.i32Type(), b.at(pointer, itemField(name).offset));
+  };
+  ItemValues values = {
+      field("table_row"),    field("row_map_offset"), field("row_count"),
+      field("head_begin"),   field("kv_end"),         field("kv_begin"),
+      field("partial_slot"), field("flags"),          {}};
+  values.packedRows = b.mul(values.rowCount, group);
+  return values;
+}
+
 namespace {
 
 class KernelLowering {
@@ -77,6 +90,7 @@ private:
   CpuBuilder &b;
   KernelContext c;
   std::unique_ptr<TileEmitter> emitter;
+  std::optional<PanelVisits> visits;
   /// Rows may begin to see keys at different ones: there are masked tiles
   /// before the full ones.
   bool rangeBegins = false;
@@ -159,11 +173,19 @@ void KernelLowering::lowerBody(Block &block) {
           c.scalars.map(arg.getResult(), c.arg(arg.getField()));
         })
         .Case([&](LoadQOp) {
-          perPanel([&](const Panel &panel) { emitter->loadQ(panel); });
+          if (!emitter->visitsInTurn())
+            perPanel([&](const Panel &panel) { emitter->loadQ(panel); });
         })
         .Case([&](CoordsOp coords) { lowerCoords(coords); })
         .Case([&](KvRangeOp range) { lowerKvRange(range); })
         .Case([&](StateInitOp init) {
+          if (emitter->visitsInTurn()) {
+            visits.emplace(
+                c, *emitter,
+                b.getBlock()->getParent()->getParentOfType<LLVM::LLVMFuncOp>(),
+                init, *block.getOps<StoreOp>().begin());
+            return visits->begin();
+          }
           perPanel(
               [&](const Panel &panel) { emitter->initState(init, panel); });
         })
@@ -174,6 +196,8 @@ void KernelLowering::lowerBody(Block &block) {
           });
         })
         .Case([&](StoreOp store) {
+          if (visits)
+            return visits->finish();
           perPanel([&](const Panel &panel) { emitter->store(store, panel); });
         })
         .Case([&](YieldOp) {})
@@ -190,15 +214,13 @@ void KernelLowering::lowerForItems(ForItemsOp op) {
   auto function = b.getBlock()->getParentOp();
   Block &entry = function->getRegion(0).front();
   b.forLoop(entry.getArgument(1), entry.getArgument(2), 1, [&](Value index) {
-    Value item = b.at(items, b.mul(index, int64_t(sizeof(pagoda_work_item))));
-    auto field = [&](StringRef name) {
-      return b.load(b.i32Type(), b.at(item, itemField(name).offset));
+    auto pointerTo = [&](Value index) {
+      return b.at(items, b.mul(index, int64_t(sizeof(pagoda_work_item))));
     };
-    c.item = {
-        field("table_row"),    field("row_map_offset"), field("row_count"),
-        field("head_begin"),   field("kv_end"),         field("kv_begin"),
-        field("partial_slot"), field("flags"),          {}};
-    c.item.packedRows = b.mul(c.item.rowCount, c.group);
+    c.itemPointer = pointerTo(index);
+    c.item = c.loadItem(c.itemPointer);
+    c.next = c.loadItem(
+        pointerTo(b.min(b.add(index, 1), b.sub(entry.getArgument(2), 1))));
     lowerBody(op.getBody().front());
   });
 }
@@ -355,7 +377,9 @@ void KernelLowering::lowerKvLoop(KvLoopOp op) {
       visible = b.min(b.sub(c.scalars.lookup(limit), j), visible);
     ArrayRef<Operation *> round; // the ops that a visit of a panel runs
     auto perPanel = [&](const Panel &whole) {
-      auto body = [&](const Panel &panel) {
+      auto body = [&](Panel panel) {
+        if (visits)
+          panel.isFirst = visits->open(panel);
         emitter->prefetchNext(keys, values, panel);
         for (Operation *inner : round) {
           TypeSwitch<Operation *>(inner)
@@ -371,13 +395,19 @@ void KernelLowering::lowerKvLoop(KvLoopOp op) {
               })
               .Case([&](PvOp pv) { emitter->pv(pv, panel); });
         }
+        if (visits)
+          visits->close(panel);
       };
       if (!masked)
         return body(whole);
       // How much of this tile the panel can see at all.
       Panel panel = whole;
+      auto endsBy = [&](Value end) {
+        return b.compare(Predicate::sle, end, b.add(j, c.kvTile()));
+      };
       if (!c.panelRanges) {
         panel.valid = limit ? visible : Value();
+        panel.isLast = limit ? endsBy(c.scalars.lookup(limit)) : Value();
         return body(panel);
       }
       Value range = b.at(c.slot(*c.panelRanges), b.mul(panel.index, 16));
@@ -389,6 +419,7 @@ void KernelLowering::lowerKvLoop(KvLoopOp op) {
         return b.max(b.min(b.sub(key, j), panel.valid), b.i32(0));
       };
       panel.valid = b.min(visible, b.sub(end, j));
+      panel.isLast = endsBy(limit ? b.min(end, c.scalars.lookup(limit)) : end);
       panel.clearEnd = inTile(fullEnd);
       if (rangeBegins) {
         panel.begin = inTile(begin);
