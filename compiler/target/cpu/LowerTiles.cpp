@@ -16,6 +16,7 @@
 #include "compiler/target/cpu/LowerTiles.h"
 #include "compiler/Passes.h"
 #include "compiler/target/cpu/CheckKernel.h"
+#include "compiler/target/cpu/KvPointers.h"
 #include "compiler/target/cpu/PanelVisits.h"
 #include "compiler/target/cpu/TileEmitter.h"
 
@@ -81,8 +82,6 @@ private:
   void lowerCoords(CoordsOp op);
   void lowerKvRange(KvRangeOp op);
   void lowerKvLoop(KvLoopOp op);
-  void lowerKvRef(KvRefOp op, Value j);
-  void gatherRows(int64_t pointers, int64_t dim, Value count);
   void computePanelRanges(KvRangeOp op);
   SmallVector<Value> visibleKeys(KvRangeOp op, Value seq, Value qLo, Value qHi);
   KernelDescription describe();
@@ -359,7 +358,7 @@ void KernelLowering::lowerKvLoop(KvLoopOp op) {
     bool masked = false;
     for (Operation &inner : block) {
       if (auto ref = dyn_cast<KvRefOp>(inner)) {
-        lowerKvRef(ref, j);
+        c.kvRows[ref.getRef()] = pointToRows(c, ref, j);
         limit = ref.getLimit();
       }
       masked |= isa<MaskScoresOp>(inner);
@@ -448,78 +447,6 @@ void KernelLowering::lowerKvLoop(KvLoopOp op) {
     round = ops;
     emitter->forEachPanel(perPanel, prepare);
   });
-}
-
-/// Copies the rows of a tile together and lets their pointers name the copies.
-void KernelLowering::gatherRows(int64_t pointers, int64_t dim, Value count) {
-  Type type = c.cache.getElt();
-  int64_t bytes = dim * type.getIntOrFloatBitWidth() / 8;
-  int64_t copies = c.slots.reserve(c.kvTile() * bytes);
-  b.forLoop(b.i64(0), b.widen(count), 1, [&](Value key) {
-    Value slot = b.at(c.slot(pointers), b.mul(key, 8));
-    Value source = b.load(b.pointerType(), slot);
-    Value target = b.at(c.slot(copies), b.mul(key, bytes));
-    LLVM::MemcpyInlineOp::create(b, target, source, b.getI64IntegerAttr(bytes),
-                                 /*isVolatile=*/false);
-    b.store(target, slot);
-  });
-}
-
-/// Stores a pointer to each row of the tile. Block size, alignment and strides
-/// matter only here; what reads keys and values sees pointers.
-void KernelLowering::lowerKvRef(KvRefOp op, Value j) {
-  bool key = op.getPart() == KvPart::key;
-  std::string prefix = key ? "k." : "v.";
-  int64_t bytes = c.cache.getElt().getIntOrFloatBitWidth() / 8;
-  int64_t keys = c.kvTile(), block = c.cache.getBlock();
-  auto field = [&](const char *name) { return c.arg(prefix + name); };
-  Value headStride = b.mul(field("head_stride"), bytes);
-  Value firstHead = b.mul(b.widen(c.item.headBegin), headStride);
-  Value base = b.at(field("base"), firstHead);
-  Value blockStride = b.mul(field("block_stride"), bytes);
-  Value tokenStride = b.mul(field("token_stride"), bytes);
-  Value tableRow = b.at(
-      c.arg("block_table"),
-      b.mul(b.mul(b.widen(c.item.tableRow), c.arg("block_table_stride")), 4));
-
-  KvRows rows;
-  rows.headStride = headStride;
-  if (op.getLimit())
-    rows.valid = b.min(b.sub(c.scalars.lookup(op.getLimit()), j), b.i32(keys));
-  // Rows past `last` do not exist: their pointers repeat the last one, so that
-  // the block table is never read beyond the item's keys.
-  auto fill = [&](Value first, Value last) {
-    int64_t slot = c.slots.reserve(keys * 8);
-    b.forLoop(b.i32(0), b.i32(keys), 1, [&](Value index) {
-      Value position = b.add(first, index);
-      if (last)
-        position = b.min(position, last);
-      Value logical = b.div(position, block);
-      Value inBlock = b.sub(position, b.mul(logical, block));
-      Value physical =
-          b.load(b.i32Type(), b.at(tableRow, b.mul(b.widen(logical), 4)));
-      Value offset = b.add(b.mul(b.widen(physical), blockStride),
-                           b.mul(b.widen(inBlock), tokenStride));
-      b.store(b.at(base, offset), b.at(c.slot(slot), b.mul(b.widen(index), 8)));
-    });
-    return slot;
-  };
-  Value last;
-  if (op.getLimit())
-    last = b.sub(c.scalars.lookup(op.getLimit()), 1);
-  rows.pointers = fill(j, last);
-  if (c.schedule.getOrder() == LoopOrder::gather)
-    gatherRows(rows.pointers, key ? c.cache.getKDim() : c.cache.getVDim(),
-               rows.valid ? rows.valid : b.i32(keys));
-  // What is read right after the keys: this tile's values in decode, in prefill
-  // the next tile.
-  bool decodes = c.schedule.getLanes() == Lanes::head_dim;
-  int64_t distance = c.schedule.getPrefetch() - (decodes ? 1 : 0);
-  if (c.schedule.getPrefetch() && (!key || c.packsKeys()))
-    rows.nextPointers =
-        distance ? fill(b.add(j, distance * keys), b.sub(c.item.kvEnd, 1))
-                 : rows.pointers;
-  c.kvRows[op.getRef()] = rows;
 }
 
 LogicalResult pagoda::lowerCpuTiles(KernelOp kernel) {
