@@ -174,7 +174,7 @@ void LanesAreQueries::qk(QkOp op, const Panel &panel) {
       return sums;
     };
     // A cache line of f32 at a time, and of the next rows meanwhile.
-    const int64_t unroll = lineBytes / 4;
+    const int64_t unroll = panel.valid ? 8 : lineBytes / 4;
     int64_t whole = columns / unroll * unroll;
     Values sums = splats(0, block * vectors());
     if (whole)
@@ -243,7 +243,6 @@ void LanesAreQueries::fetchRows(const Panel &panel, Value column) {
 /// Columns `column` to `column + count - 1` of O: one register block.
 void LanesAreQueries::pvColumns(const KvRows &rows, const Panel &panel,
                                 Value column, int64_t count, ValueRange scale) {
-  fetchRows(panel, column);
   Type type = packs() ? b.getF32Type() : c.cache.getElt();
   int64_t bytes = bytesOf(type), rowOfBlock = blockRows() * 4;
   Value p = scoresOf(panel, b.i64(0));
@@ -306,6 +305,7 @@ void LanesAreQueries::pv(PvOp op, const Panel &panel) {
   int64_t whole = vDim() / blockRows() * blockRows();
   if (whole)
     b.forLoop(b.i64(0), b.i64(whole), blockRows(), [&](Value column) {
+      fetchRows(panel, column);
       pvColumns(rows, panel, column, blockRows(), scale);
     });
   if (whole < vDim())

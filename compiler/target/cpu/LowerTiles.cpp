@@ -20,6 +20,7 @@
 #include "compiler/target/cpu/PanelVisits.h"
 #include "compiler/target/cpu/TileEmitter.h"
 
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <limits>
@@ -90,8 +91,7 @@ private:
   KernelContext c;
   std::unique_ptr<TileEmitter> emitter;
   std::optional<PanelVisits> visits;
-  /// Rows may begin to see keys at different ones: there are masked tiles
-  /// before the full ones.
+  /// Panels may begin to see keys elsewhere than at key 0.
   bool rangeBegins = false;
 };
 
@@ -300,7 +300,8 @@ void KernelLowering::lowerKvRange(KvRangeOp op) {
       key = b.min(b.max(key, begin), end);
     computePanelRanges(op);
     Operation *yield = op.getBody().front().getTerminator();
-    rangeBegins = yield->getOperand(0) != yield->getOperand(1);
+    rangeBegins = yield->getOperand(0) != yield->getOperand(1) ||
+                  !matchPattern(yield->getOperand(0), m_Zero());
   }
   // Rounded to tiles counted from the item's first key: `lo` and `full_hi`
   // down, `full_lo` up. Without a full run everything is masked tail.
