@@ -7,12 +7,13 @@
 
 !cache = !pagoda.kv_cache<heads = 8, k_dim = 128, v_dim = 64, block = 16, layout = hnd, elt = bf16>
 
-// CHECK: llvm.func @qwen_prefill(
-// CHECK-SAME: pack = 2
-
 // Q moves as pairs.
+// CHECK: llvm.func internal @qwen_prefill_open(
 // AVX512: llvm.load %{{.*}} {alignment = 2 : i64} : !llvm.ptr -> vector<16xi32>
 // AVX2: llvm.load %{{.*}} {alignment = 2 : i64} : !llvm.ptr -> vector<8xi32>
+
+// CHECK: llvm.func @qwen_prefill(
+// CHECK-SAME: pack = 2
 
 // The tile's copy: values of two keys, one in each half.
 // CHECK: %[[SECOND:.*]] = arith.shli %{{.*}}, %{{.*}} : vector<4xi32>

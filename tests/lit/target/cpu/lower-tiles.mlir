@@ -5,6 +5,14 @@
 
 !cache = !pagoda.kv_cache<heads = 8, k_dim = 128, v_dim = 64, block = 16, layout = hnd, elt = f32>
 
+// A panel's queries are loaded and its results stored by functions of their own.
+// CHECK: llvm.func internal @qwen_prefill_open({{.*}}) attributes {no_inline}
+// CHECK: llvm.load %{{.*}} : !llvm.ptr -> vector
+// CHECK: vector.shuffle
+// CHECK: llvm.func internal @qwen_prefill_close({{.*}}) attributes {no_inline}
+// CHECK: vector.shuffle
+// CHECK: llvm.store %{{.*}}, %{{.*}} : vector
+
 // A kernel is a pagoda_kernel_fn that knows what it was built for.
 // CHECK: llvm.func @qwen_prefill(%[[ARGS:.*]]: !llvm.ptr, %[[BEGIN:.*]]: i64, %[[END:.*]]: i64, %[[SCRATCH:.*]]: !llvm.ptr {llvm.noalias})
 // CHECK-SAME: block_size = 16
@@ -36,11 +44,21 @@
 // CHECK: %[[OFFSET:.*]] = arith.addi %[[A]], %[[B]] : i64
 // CHECK: llvm.getelementptr %{{.*}}[%[[OFFSET]]] : (!llvm.ptr, i64) -> !llvm.ptr, i8
 
-// The products run on whole vectors.
+// The products run on whole vectors. A panel opens with the first tile that it
+// meets.
+// CHECK: llvm.call @qwen_prefill_open
 // AVX2: vector.fma %{{.*}} : vector<8xf32>
 // AVX2: math.exp2 %{{.*}} : vector<8xf32>
 // AVX512: vector.fma %{{.*}} : vector<16xf32>
 // AVX512: math.exp2 %{{.*}} : vector<16xf32>
+
+// Masked tiles: the panel's last one among them, which closes it.
+// CHECK: llvm.call @qwen_prefill_open
+// CHECK: llvm.call @qwen_prefill_close
+
+// Panels that met no tile, or whose last one was not known to be the last.
+// CHECK: llvm.call @qwen_prefill_open
+// CHECK: llvm.call @qwen_prefill_close
 // CHECK: llvm.return
 
 // CHECK: llvm.func @qwen_decode(
