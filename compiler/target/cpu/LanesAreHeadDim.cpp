@@ -92,6 +92,7 @@ private:
   void qkByHead(const KvRows &rows, const KvRows &values, Value count);
   void qkByToken(const KvRows &rows, const KvRows &values, Value count);
   int64_t together(int64_t count) const;
+  int64_t valueVectors() const;
   void pvColumns(const KvRows &rows, const Panel &panel, Value column,
                  int64_t count, bool rescale);
   void prefetch(Value pointer, int64_t bytes);
@@ -360,7 +361,7 @@ void LanesAreHeadDim::qkByToken(const KvRows &rows, const KvRows &values,
   });
 }
 
-/// Columns `column` to `column + count - 1` of O, at most block_vectors
+/// Columns `column` to `column + count - 1` of O, at most valueVectors()
 /// vectors.
 void LanesAreHeadDim::pvColumns(const KvRows &rows, const Panel &panel,
                                 Value column, int64_t count, bool rescale) {
@@ -401,10 +402,20 @@ void LanesAreHeadDim::pvColumns(const KvRows &rows, const Panel &panel,
   }
 }
 
+/// Vectors of a row of V that are taken at a time: the whole row where rows lie
+/// one after the other and the sums fit the registers, as one stream; otherwise
+/// a line or so of all keys.
+int64_t LanesAreHeadDim::valueVectors() const {
+  int64_t row = vDim() / c.lanes;
+  bool fits = row && row * panelRows() <= c.kernel.getTarget()->getRegisters();
+  bool isStream = c.cache.getLayout() == CacheLayout::hnd;
+  return fits && isStream ? row : c.schedule.getBlockVectors();
+}
+
 void LanesAreHeadDim::pv(PvOp op, const Panel &panel) {
   const KvRows &rows = c.kvRows.find(op.getV())->second;
   bool rescale = c.pendingRescale.contains(op.getO());
-  int64_t block = c.schedule.getBlockVectors() * c.lanes;
+  int64_t block = valueVectors() * c.lanes;
   int64_t whole = vDim() / block * block;
   if (whole)
     b.forLoop(b.i64(0), b.i64(whole), block, [&](Value column) {
