@@ -5,10 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-//   pagoda-order-bytes prefill|decode OVERRIDES QUERIES KEYS SPLITS
+//   pagoda-order-bytes prefill|decode OVERRIDES HEADS HEAD_DIM QUERIES KEYS
+//                      SPLITS BYTES WAYS
 //
-// Prints the bytes that one head of 64 dims, f32, causal, blocks of 16, moves
-// by the schedule that the overrides give on an AVX2 machine, and the schedule.
+// Prints the bytes that come in and go back for one KV head, f32, causal,
+// blocks of 16, by the schedule that the overrides give on an AVX2 machine,
+// with a fast memory of so many bytes and ways.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,15 +23,18 @@
 using namespace pagoda;
 
 int main(int argc, char **argv) {
-  if (argc != 6) {
+  if (argc != 10) {
     llvm::errs() << "usage: " << argv[0]
-                 << " prefill|decode overrides queries keys splits\n";
+                 << " prefill|decode overrides heads head_dim queries keys "
+                    "splits bytes ways\n";
     return 2;
   }
+  auto number = [&](int index) { return int64_t(std::atoll(argv[index])); };
   Machine machine = llvm::cantFail(Machine::named("x86-64-v3"));
   AttentionSpec spec;
-  spec.qHeads = spec.kvHeads = 1;
-  spec.headDim = spec.vHeadDim = 64;
+  spec.qHeads = number(3);
+  spec.kvHeads = 1;
+  spec.headDim = spec.vHeadDim = number(4);
   Variant variant = llvm::StringRef(argv[1]) == nameOf(Variant::Decode)
                         ? Variant::Decode
                         : Variant::Prefill;
@@ -39,9 +44,9 @@ int main(int argc, char **argv) {
     llvm::errs() << "error: " << llvm::toString(tile.takeError()) << '\n';
     return 1;
   }
-  SequenceWork work{std::atoll(argv[3]), std::atoll(argv[4])};
-  llvm::outs() << int64_t(orderBytes(spec, tile->schedule, work,
-                                     std::atoll(argv[5])))
-               << ' ' << tile->schedule.str() << '\n';
+  MovedBytes bytes =
+      orderBytes(machine, spec, tile->schedule, {number(5), number(6)},
+                 {number(8), number(9)}, number(7));
+  llvm::outs() << int64_t(bytes.in) << ' ' << int64_t(bytes.out) << '\n';
   return 0;
 }

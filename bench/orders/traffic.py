@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Bytes that each loop order moves: the cost model against a simulated cache.
 
-Generates one kernel an order, runs a small step under cachegrind with a last level of
-32 KiB, and counts the lines of data that come into it: reads and writes that miss. The
-same program without the step is subtracted. Lines that go back are not counted by the
-simulator. Prints a Markdown table. Exit codes: 0, 1 (something failed), 77 (skipped,
-with the reason).
+Generates one kernel an order, runs a small step under callgrind with a last level of
+32 KiB, and counts the lines of data that come into it (reads and writes that miss) and
+those that go back (misses that evict a written line). The same program without the step
+is subtracted. Prints a Markdown table. Exit codes: 0, 1 (something failed, or model and
+measurement differ by more than a quarter), 77 (skipped, with the reason).
 """
 
 import argparse
+import functools
 import pathlib
 import platform
 import re
@@ -16,15 +17,29 @@ import shutil
 import subprocess
 import sys
 
-LAST_LEVEL = 32768
-LINE = 64
-# One panel of queries a tile, so that a tile meets its keys once. `gather` takes so many
-# keys at a time that the copy, `naive` so many that the scores, find no room.
-TILE = "q_tile=16,block_rows=4,block_vectors=2,prefetch=0,pack=0"
-PREFILL = [("q_outer", 16), ("kv_outer", 16), ("gather", 128), ("naive", 1024)]
-STEPS = [(order, "prefill", f"order={order},kv_tile={keys},{TILE}", 1024, 1024, 1) for order, keys in PREFILL]
-STEPS += [(f"split_kv, {splits} runs", "decode", "order=split_kv,q_tile=1,kv_tile=16", 1, 4096, splits)
-          for splits in (1, 4)]
+BYTES, WAYS, LINE = 32768, 16, 64
+MOST = 1.25
+PLAIN = "block_rows=4,block_vectors=2,prefetch=0,pack=0"
+# Name, kind, query heads, head dim, queries, keys, splits, schedule. Tiles that fit, that do
+# not, that have several panels; copies and scores that find room and that do not.
+STEPS = [
+    ("`q_outer`", "prefill", 1, 64, 1024, 1024, 1, f"order=q_outer,q_tile=16,kv_tile=16,{PLAIN}"),
+    ("`q_outer`", "prefill", 1, 64, 1024, 1024, 1, f"order=q_outer,q_tile=48,kv_tile=32,{PLAIN}"),
+    ("`q_outer`, packed", "prefill", 1, 64, 1024, 1024, 1,
+     "order=q_outer,q_tile=48,kv_tile=64,block_rows=4,block_vectors=2,prefetch=1,pack=1"),
+    ("`kv_outer`", "prefill", 1, 64, 1024, 1024, 1, f"order=kv_outer,q_tile=16,kv_tile=16,{PLAIN}"),
+    ("`kv_outer`", "prefill", 1, 64, 1024, 1024, 1, f"order=kv_outer,q_tile=48,kv_tile=64,{PLAIN}"),
+    ("`gather`", "prefill", 1, 64, 1024, 1024, 1, f"order=gather,q_tile=16,kv_tile=128,{PLAIN}"),
+    ("`gather`", "prefill", 1, 64, 1024, 1024, 1, f"order=gather,q_tile=48,kv_tile=1024,{PLAIN}"),
+    ("`naive`", "prefill", 1, 64, 1024, 1024, 1, f"order=naive,q_tile=16,kv_tile=1024,{PLAIN}"),
+    ("`naive`", "prefill", 1, 64, 1024, 1024, 1, f"order=naive,q_tile=48,kv_tile=64,{PLAIN}"),
+    ("`q_outer`", "prefill", 2, 96, 400, 700, 1,
+     "order=q_outer,q_tile=48,kv_tile=48,block_rows=4,block_vectors=3,prefetch=0,pack=0"),
+    ("`naive`", "prefill", 2, 96, 400, 700, 1,
+     "order=naive,q_tile=48,kv_tile=512,block_rows=4,block_vectors=3,prefetch=0,pack=0"),
+    ("`split_kv`", "decode", 1, 64, 1, 4096, 1, "order=split_kv,q_tile=1,kv_tile=16"),
+    ("`split_kv`, 4 runs", "decode", 1, 64, 1, 4096, 4, "order=split_kv,q_tile=1,kv_tile=16"),
+]
 
 
 def run(command):
@@ -34,14 +49,18 @@ def run(command):
     return result.stdout + result.stderr
 
 
-def lines_in(valgrind, program, arguments):
-    """Lines that come into the last level, for data."""
-    text = run([valgrind, "--tool=cachegrind", "--cache-sim=yes", "--cachegrind-out-file=/dev/null",
-                "--I1=32768,8,64", "--D1=16384,8,64", f"--LL={LAST_LEVEL},16,{LINE}", program, *arguments])
-    found = re.search(r"LLd misses:\s+([\d,]+)", text)
-    if not found:
-        sys.exit(f"cachegrind printed no LLd misses:\n{text}")
-    return int(found.group(1).replace(",", ""))
+def moved(valgrind, program, arguments):
+    """Bytes that come into the last level for data, and that go back."""
+    text = run([valgrind, "--tool=callgrind", "--cache-sim=yes", "--simulate-wb=yes",
+                "--callgrind-out-file=/dev/null", "--I1=32768,8,64", "--D1=16384,8,64",
+                f"--LL={BYTES},{WAYS},{LINE}", program, *arguments])
+    names = re.search(r"Events\s*:\s*(.*)", text)
+    counts = re.search(r"Collected\s*:\s*(.*)", text)
+    if not names or not counts:
+        sys.exit(f"callgrind printed no events:\n{text}")
+    event = dict(zip(names.group(1).split(), map(int, counts.group(1).split())))
+    return (LINE * (event["DLmr"] + event["DLmw"]),
+            LINE * (event["ILdmr"] + event["DLdmr"] + event["DLdmw"]))
 
 
 def main():
@@ -56,23 +75,35 @@ def main():
     if platform.machine() != "x86_64":
         print("skipped: the kernels are for x86-64")
         return 77
-    print("| order | queries x keys | model | measured | measured / model |")
-    print("| --- | --- | --- | --- | --- |")
-    for name, kind, overrides, queries, keys, splits in STEPS:
-        predicted, _ = run([options.bin / "pagoda-order-bytes", kind, overrides, queries, keys,
-                            splits]).split(maxsplit=1)
-        scoped = ",".join(f"{kind}.{field}" for field in overrides.split(","))
-        run([options.bin / "pagoda", "gen", "--heads", 1, "--head-dim", 64, "--target", "x86-64-v3",
-             "--db", "none", "--schedule", scoped, "-o", options.work, "--name", "order"])
-        library = options.work / "liborder.so"
-        arguments = [library, queries, keys, splits]
-        program = options.bin / "pagoda-order-step"
-        with_step = lines_in(valgrind, program, [*arguments, 1])
-        without = lines_in(valgrind, program, [*arguments, 0])
-        measured = (with_step - without) * LINE
-        print(f"| {name} | {queries} x {keys} | {int(predicted) / 1e6:.2f} MB | "
-              f"{measured / 1e6:.2f} MB | {measured / int(predicted):.2f} |", flush=True)
-    return 0
+    library = options.work / "liborder.so"
+
+    @functools.cache
+    def without(heads, head_dim, queries, keys, splits):
+        return moved(valgrind, options.bin / "pagoda-order-step", [library, queries, keys, splits, 0])
+
+    print("| order | heads x dims | queries x keys | tile | model, in + out | measured | measured / model |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    wrong = []
+    for name, kind, heads, head_dim, queries, keys, splits, schedule in STEPS:
+        coming, going = map(int, run([options.bin / "pagoda-order-bytes", kind, schedule, heads, head_dim,
+                                      queries, keys, splits, BYTES, WAYS]).split())
+        scoped = ",".join(f"{kind}.{field}" for field in schedule.split(","))
+        run([options.bin / "pagoda", "gen", "--heads", heads, "--kv-heads", 1, "--head-dim", head_dim,
+             "--target", "x86-64-v3", "--db", "none", "--schedule", scoped, "-o", options.work, "--name", "order"])
+        step = [library, queries, keys, splits, 1]
+        came, went = (with_step - base for with_step, base in
+                      zip(moved(valgrind, options.bin / "pagoda-order-step", step),
+                          without(heads, head_dim, queries, keys, splits)))
+        ratio = (came + went) / (coming + going)
+        field = dict(part.split("=") for part in schedule.split(","))
+        print(f"| {name} | {heads} x {head_dim} | {queries} x {keys} | {field['q_tile']} x {field['kv_tile']} | "
+              f"{coming / 1e6:.2f} + {going / 1e6:.2f} MB | {came / 1e6:.2f} + {went / 1e6:.2f} MB | "
+              f"{ratio:.2f} |", flush=True)
+        if not 1 / MOST <= ratio <= MOST:
+            wrong.append(f"{name}: measured / model is {ratio:.2f}, expected {1 / MOST:.2f} to {MOST}")
+    for line in wrong:
+        print(line, file=sys.stderr)
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

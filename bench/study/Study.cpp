@@ -67,9 +67,13 @@ cl::opt<int64_t> kvLenOpt("kv-len",
                           cl::init(2048));
 cl::opt<bool> randomOnlyOpt("random-only",
                             cl::desc("Leave out the configs' specifications"));
+cl::opt<bool> listOpt("list", cl::desc("List the kernels and what the formula "
+                                       "puts first, and measure none"));
 
 /// A row over fewer schedules would say nothing.
 constexpr size_t leastTried = 12;
+/// Steps do not become shorter than this, in tokens.
+constexpr int64_t leastKvLen = 256;
 
 struct Subject {
   std::string source;
@@ -176,26 +180,18 @@ std::string changes(const Schedule &from, const Schedule &schedule) {
   return text.empty() ? "the first" : text;
 }
 
-/// One row: what the formula's first is worth.
-Expected<std::string> measure(const Subject &subject, const Machine &machine) {
+/// What a search of `secondsOpt` on `shape` found.
+Expected<TuneResult> search(const Subject &subject, const Machine &machine,
+                            const Schedule &standard, const StepShape &shape) {
   double begin = now();
-  auto [source, spec, variant] = subject;
-  Expected<TileCandidate> first = selectTile(machine, spec, variant);
-  if (!first)
-    return first.takeError();
-  Schedule standard = first->schedule;
-  int threads = int(threadsOpt);
-  StepShape shape =
-      variant == Variant::Prefill
-          ? prefillStep(spec, threads)
-          : decodeStep(spec, threads, Machine::host().l3Bytes, kvLenOpt);
+  const auto &[source, spec, variant] = subject;
   Expected<std::unique_ptr<ScheduleBench>> made =
       ScheduleBench::create(spec, variant, machine, standard, shape);
   if (!made)
     return made.takeError();
   ScheduleBench &bench = **made;
   double start = now();
-  if (!bench.verify(standard).ok())
+  if (!bench.checkSampled(standard).ok())
     return createStringError(source + ": the default is wrong");
 
   // Sample and neighbourhood in turns, so that both are met in any time.
@@ -213,7 +209,7 @@ Expected<std::string> measure(const Subject &subject, const Machine &machine) {
   calls.sample = [&](const Schedule &s, bool before) {
     return bench.sample(s, before);
   };
-  calls.verify = [&](const Schedule &s) { return bench.verify(s).ok(); };
+  calls.verify = [&](const Schedule &s) { return bench.checkSampled(s).ok(); };
   calls.neighbours = [&](const Schedule &s) {
     return neighbours(s, machine, spec, variant);
   };
@@ -222,20 +218,51 @@ Expected<std::string> measure(const Subject &subject, const Machine &machine) {
   options.verifySeconds = now() - start;
   options.batch = 4;
   options.seconds = secondsOpt - (now() - begin);
-  TuneResult result = tune(space, {}, options, calls);
-  if (result.tried < leastTried || !result.complete)
-    return createStringError(
-        source + " " + nameOf(variant) + ": " + Twine(result.tried) +
-        " schedules tried in " + Twine(int(secondsOpt)) + " s, expected " +
-        Twine(leastTried) + " and a confirmation: give --seconds more");
-  const Interval &s = result.leaderSpeedup;
-  double share = std::min(1.0, 1 / s.median);
-  return formatv(
-             "| {0} | {1} | {2} | {3:F3} | {4:F3} to {5:F3} | {6} | {7} |\n",
-             source, nameOf(variant), shapeText(spec), share,
-             std::min(1.0, 1 / s.high), std::min(1.0, 1 / s.low), result.tried,
-             changes(standard, result.leader))
-      .str();
+  return tune(space, {}, options, calls);
+}
+
+/// One row: what the formula's first is worth. A kernel that is too slow for
+/// the time that there is gets a shorter step, which its row then names.
+Expected<std::string> measure(const Subject &subject, const Machine &machine) {
+  const auto &[source, spec, variant] = subject;
+  Expected<TileCandidate> first = selectTile(machine, spec, variant);
+  if (!first)
+    return first.takeError();
+  const Schedule &standard = first->schedule;
+  int threads = int(threadsOpt);
+  int64_t kvLen = kvLenOpt, least = std::min<int64_t>(leastKvLen, kvLen);
+  for (std::string shorter;; kvLen /= 2) {
+    StepShape shape =
+        variant == Variant::Prefill
+            ? prefillStep(spec, threads)
+            : decodeStep(spec, threads, Machine::host().l3Bytes, kvLen);
+    if (variant == Variant::Prefill)
+      shape.qLen = shape.kvLen = std::min(shape.kvLen, kvLen);
+    Expected<TuneResult> result = search(subject, machine, standard, shape);
+    if (!result)
+      return result.takeError();
+    if (result->tried < leastTried || !result->complete) {
+      kvLen = std::min(kvLen, shape.kvLen);
+      if (kvLen > least) {
+        shorter = ", of ";
+        continue;
+      }
+      return createStringError(
+          source + " " + nameOf(variant) + ": " + Twine(result->tried) +
+          " schedules tried in " + Twine(int(secondsOpt)) + " s, expected " +
+          Twine(leastTried) + " and a confirmation: give --seconds more");
+    }
+    if (!shorter.empty())
+      shorter += shape.str();
+    const Interval &s = result->leaderSpeedup;
+    return formatv("| {0} | {1} | {2} | {3:F3} | {4:F3} to {5:F3} | {6}{7} | "
+                   "{8} |\n",
+                   source, nameOf(variant), shapeText(spec),
+                   std::min(1.0, 1 / s.median), std::min(1.0, 1 / s.high),
+                   std::min(1.0, 1 / s.low), result->tried, shorter,
+                   changes(standard, result->leader))
+        .str();
+  }
 }
 
 /// Shares by variant, of all rows of the file.
@@ -277,6 +304,14 @@ llvm::Error study() {
     std::string name =
         formatv("| {0} | {1} | {2} |", subject.source, nameOf(subject.variant),
                 shapeText(subject.spec));
+    if (listOpt) {
+      Expected<TileCandidate> first =
+          selectTile(machine, subject.spec, subject.variant);
+      outs() << name << ' '
+             << (first ? first->schedule.str() : toString(first.takeError()))
+             << '\n';
+      continue;
+    }
     if (StringRef(done).contains(name))
       continue;
     if (measured++ == mostOpt)
@@ -294,7 +329,8 @@ llvm::Error study() {
     outs() << *row;
     outs().flush();
   }
-  summarise(contents(outOpt));
+  if (!listOpt)
+    summarise(contents(outOpt));
   return llvm::Error::success();
 }
 

@@ -12,12 +12,31 @@
 
 namespace pagoda {
 
-/// Bytes between a query tile's fast memory and what lies beyond, one sequence,
-/// one layer, by the formulas of compiler/tiling/README.md ("How attention got
-/// fast") for the keys that a tile really visits. `splits`: runs that split_kv
-/// cuts the keys of a query into, at least 1.
-double orderBytes(const AttentionSpec &spec, const Schedule &schedule,
-                  const SequenceWork &work, int64_t splits = 1);
+/// The cache that the work of one query tile has to itself.
+struct FastMemory {
+  int64_t bytes = 512 << 10;
+  int64_t ways = 8; ///< lines of a set
+};
+
+/// Bytes between a fast memory and what lies beyond: lines that come in, read
+/// or about to be written, and written ones that go back.
+struct MovedBytes {
+  double in = 0, out = 0;
+
+  double total() const { return in + out; }
+  MovedBytes &operator+=(MovedBytes other) {
+    in += other.in;
+    out += other.out;
+    return *this;
+  }
+};
+
+/// What the kernels of a CPU move for one sequence and layer, query tile after
+/// query tile. `splits`: runs that split_kv cuts the keys of a query into, at
+/// least 1. The rules are at the top of OrderBytes.cpp.
+MovedBytes orderBytes(const Machine &machine, const AttentionSpec &spec,
+                      const Schedule &schedule, const SequenceWork &work,
+                      FastMemory memory, int64_t splits = 1);
 
 } // namespace pagoda
 

@@ -8,18 +8,14 @@
 // Counts what a schedule keeps at each level of memory, turns that into a cost,
 // and ranks the legal schedules by it. Three kinds of kernel count differently:
 // lanes = queries, lanes = head dim (both CPU), and NVIDIA. Every constant
-// below is explained, with its measurement, in compiler/tiling/README.md. A few
-// lines over 500, so that the three stand beside each other.
+// below is explained, with its measurement, in compiler/tiling/README.md.
 //
 //===----------------------------------------------------------------------===//
 
 #include "compiler/tiling/SramFit.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/Format.h"
 #include "llvm/Support/MathExtras.h"
-#include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
 #include <cmath>
@@ -78,6 +74,8 @@ constexpr int64_t enoughAccumulators = 16;
 constexpr int64_t leastTileKeys = 16;
 // Decode: a contiguous run of this many bytes costs as much again.
 constexpr double runBytes = 2048, worstRun = 2.0 / 3;
+// Decode: of the L2 share that keys and values on their way take.
+constexpr double crowding = 0.2;
 // Registers per thread beyond those of tiles, and the most a kernel may use.
 constexpr int64_t otherRegisters = 40, usableRegisters = 240;
 // Counted registers above which ptxas spills on some chips, and what using all
@@ -169,9 +167,23 @@ public:
   int64_t rowBytes() const { return (spec.headDim + spec.vHeadDim) * f32Bytes; }
 
   /// Pairs that are computed and no query sees, per visible pair: rows are
-  /// computed in runs of `tokens`, keys in runs of `keys`.
+  /// computed in runs of `tokens`, keys in runs of `keys`; where a window
+  /// begins, in whole tiles. A sequence's first rows see its beginning still.
   void beyondDiagonal(int64_t tokens, int64_t keys) {
-    if (spec.causal)
+    double share = spec.window ? double(*spec.window) / referenceLength : 1;
+    if (share < 1) {
+      double beyond =
+          double(tokens + keys) + (1 - share) * double(tokens + s.kvTile);
+      double seen = double(*spec.window) * (1 - share / 2);
+      cost("keys beyond diagonal and window",
+           "(tokens + keys + late * (tokens + kv_tile)) / (2 * seen)",
+           {{"tokens", double(tokens)},
+            {"keys", double(keys)},
+            {"late", 1 - share},
+            {"kv_tile", double(s.kvTile)},
+            {"seen", seen}},
+           beyond / (2 * seen));
+    } else if (spec.causal)
       cost("keys beyond the diagonal", "(tokens + keys) / length",
            {{"tokens", double(tokens)},
             {"keys", double(keys)},
@@ -334,25 +346,43 @@ static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
       f32Bytes;
   a.paper(int64_t(machine.l1Bytes * l1Share) / f32Bytes);
   a.registerBlock(machine);
-  a.l1({{"Q and O of a head", s.qTile * row},
-        {"S", s.heads * s.qTile * s.kvTile * f32Bytes},
-        {"K and V of a head", s.kvTile * a.kvBytes()}},
-       machine);
+  // Keys are visited as they lie in memory: head after head, whose keys all
+  // its rows meet, or token after token, which meets the rows of all heads.
+  bool headMajor = spec.layout == KvLayout::HND;
+  int64_t scores = s.heads * s.qTile * s.kvTile * f32Bytes;
+  if (headMajor || s.heads == 1)
+    a.l1({{"Q and O of a head", s.qTile * row},
+          {"S", scores},
+          {"K and V of a head", s.kvTile * a.kvBytes()}},
+         machine);
+  else
+    a.l1(
+        {{"Q of all heads",
+          s.heads * s.qTile * int64_t(alignTo(spec.headDim, lanes)) * f32Bytes},
+         {"S", scores},
+         {"V of a head", s.kvTile * spec.vHeadDim * element}},
+        machine);
+  int64_t onTheirWay =
+      std::max<int64_t>(1, s.prefetch) * s.heads * s.kvTile * a.kvBytes();
   a.l2({{"Q and O", s.heads * s.qTile * row},
         {"m, l, alpha", 3 * s.heads * s.qTile * f32Bytes},
-        {"K and V on their way",
-         std::max<int64_t>(1, s.prefetch) * s.heads * s.kvTile * a.kvBytes()}},
+        {"K and V on their way", onTheirWay}},
        machine);
+  // Blocks lie where they lie: the more of L2 they take, the more of its sets
+  // are too full.
+  double l2Budget = double(machine.l2Bytes) * l2Share;
+  a.cost("K and V that crowd L2", "0.2 * on their way / budget",
+         {{"on their way", double(onTheirWay)}, {"budget", l2Budget}},
+         crowding * double(onTheirWay) / l2Budget);
 
-  // Keys are visited as they lie in memory: head after head, if a tile is a
-  // block (or as many small ones as make 16 keys), or token after token; an
-  // only head's tiles follow each other through its block.
-  bool headMajor = spec.layout == KvLayout::HND;
+  // How far a walk goes before it jumps: head after head if a tile is a block
+  // (or as many small ones as make 16 keys); tiles of an only head, and of all
+  // heads token after token, follow each other through their block.
   int64_t wholeBlocks =
       int64_t(alignTo(std::max(leastTileKeys, spec.blockSize), spec.blockSize));
   bool together = headMajor ? s.kvTile == wholeBlocks : s.heads == spec.kvHeads;
-  int64_t keys = headMajor || together ? std::min(s.kvTile, spec.blockSize) : 1;
-  if (spec.kvHeads == 1)
+  int64_t keys = headMajor ? std::min(s.kvTile, spec.blockSize) : 1;
+  if (spec.kvHeads == 1 || (!headMajor && together))
     keys = spec.blockSize;
   int64_t heads = !headMajor || together ? s.heads : 1;
   int64_t run = heads * keys * spec.headDim * element;
@@ -452,7 +482,7 @@ TileCandidate pagoda::evaluate(const Schedule &schedule, const Machine &machine,
 }
 
 //===----------------------------------------------------------------------===//
-// The paper's formula, sums and texts
+// The paper's formula and sums
 //===----------------------------------------------------------------------===//
 
 PaperTiles pagoda::paperTiles(int64_t elements, int64_t headDim) {
@@ -465,44 +495,4 @@ int64_t LevelUse::total() const {
   for (const auto &part : parts)
     sum += part.second;
   return sum;
-}
-
-/// Whole numbers without a point, others with four digits.
-static std::string number(double value) {
-  std::string text;
-  raw_string_ostream stream(text);
-  if (value == std::floor(value))
-    stream << int64_t(value);
-  else
-    stream << format("%.4f", value);
-  return text;
-}
-
-std::string Step::str() const {
-  std::string text = (name + ": " + formula + " = " + number(result)).str();
-  if (!unit.empty())
-    text += (" " + unit).str();
-  ListSeparator comma;
-  for (auto [what, value] : inputs) {
-    StringRef separator = comma;
-    text += (Twine(separator.empty() ? " (" : separator) + what + " " +
-             number(value))
-                .str();
-  }
-  return inputs.empty() ? text : text + ")";
-}
-
-std::string TileCandidate::reason() const {
-  std::string text = ("q_tile " + Twine(schedule.qTile) + ", kv_tile " +
-                      Twine(schedule.kvTile))
-                         .str();
-  ListSeparator comma;
-  for (const LevelUse &level : levels) {
-    StringRef separator = comma;
-    text += (Twine(separator.empty() ? ": " : separator) + level.level + " " +
-             Twine(level.total()) + " of " + Twine(level.budget) +
-             (level.unit.empty() ? "" : " ") + level.unit)
-                .str();
-  }
-  return text;
 }

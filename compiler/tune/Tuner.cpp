@@ -41,11 +41,11 @@ public:
   TuneResult run(ArrayRef<Schedule> space);
 
 private:
-  double spent() const { return (calls.now() - begin) / options.seconds; }
+  double spent() const { return calls.now() - begin; }
   /// Whether the user has had enough, or something that takes `seconds` would
   /// not end before `share` of the time is gone.
   bool over(double share, double seconds = 0) const {
-    return calls.stopped() || spent() + seconds / options.seconds >= share;
+    return calls.stopped() || spent() + seconds >= share * options.seconds;
   }
   /// Prepares and looks at schedules until `share` of the time is gone.
   void look(ArrayRef<Schedule> schedules, double share);
@@ -164,9 +164,8 @@ void Race::confirm() {
       continue;
     report();
     // The user waits: a short look has to do.
-    double end =
-        calls.stopped() ? spent() * options.seconds + 3 : options.seconds;
-    double left = std::min(end, options.seconds) - spent() * options.seconds;
+    double end = calls.stopped() ? spent() + 3 : options.seconds;
+    double left = std::min(end, options.seconds) - spent();
     result.complete =
         left > options.verifySeconds + double(leastConfirm) * sampleSeconds;
     if (!result.complete)
@@ -180,8 +179,7 @@ void Race::confirm() {
     // double the chance of luck.
     end = std::min(end, options.seconds);
     std::vector<double> ratios;
-    while (ratios.size() < mostConfirm &&
-           spent() * options.seconds + 2 * sampleSeconds < end) {
+    while (ratios.size() < mostConfirm && spent() + 2 * sampleSeconds < end) {
       double start = calls.now();
       ratios.push_back(calls.sample(trial.schedule, turn++ % 2));
       sampleSeconds = std::max(sampleSeconds, calls.now() - start);

@@ -175,8 +175,10 @@ Expected<std::vector<Group>> orderGroups(const Specification &specification,
                             for (auto [row, named] : zip(*rows, schedules))
                               row.modelBytes =
                                   double(shape.batch) *
-                                  orderBytes(spec, named.schedule,
-                                             {shape.qLen, shape.kvLen});
+                                  orderBytes(machine, spec, named.schedule,
+                                             {shape.qLen, shape.kvLen},
+                                             {machine.l2Bytes})
+                                      .total();
                           return rows;
                         }});
     }

@@ -11,7 +11,6 @@
 
 #include "tools/pagoda/Records.h"
 
-#include "compiler/tune/Database.h"
 #include "tools/pagoda/Commands.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -73,6 +72,13 @@ std::string databasePath() {
   if (path.empty())
     path = defaultDatabasePath();
   return path == "none" ? "" : path;
+}
+
+Expected<Database> openToRecord() {
+  std::string path = databasePath();
+  if (path.empty())
+    return createStringError("--db: expected a file to keep records in");
+  return Database::open(path, Database::Mode::Write);
 }
 
 Expected<int64_t> wantedKvLen() {

@@ -14,7 +14,7 @@
 #ifndef PAGODA_TOOLS_PAGODA_RECORDS_H
 #define PAGODA_TOOLS_PAGODA_RECORDS_H
 
-#include "compiler/tune/Record.h"
+#include "compiler/tune/Database.h"
 #include "tools/pagoda/SpecOptions.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
@@ -22,6 +22,9 @@ namespace pagoda {
 
 /// --db, else $PAGODA_DB, else the user's cache directory. Empty: none.
 std::string databasePath();
+
+/// That database, to record in. Errors: --db none; those of Database::open.
+llvm::Expected<Database> openToRecord();
 
 /// --context: tokens of the sequences that decode kernels are for.
 llvm::Expected<int64_t> wantedKvLen();

@@ -192,11 +192,15 @@ reference::Comparison ScheduleBench::verify(const Schedule &schedule) {
   options.verify = true;
   reference::Comparison result =
       runSynthetic(spec, kernel.set, options).comparison;
-  workbench->use(kernel.set);
+  result.merge(checkSampled(schedule));
+  return result;
+}
+
+reference::Comparison ScheduleBench::checkSampled(const Schedule &schedule) {
+  workbench->use(at(schedule).set);
   workbench->plan(step++);
   workbench->run();
-  result.merge(workbench->checkSampled(variant == Variant::Prefill ? 48 : 16));
-  return result;
+  return workbench->checkSampled(variant == Variant::Prefill ? 48 : 16);
 }
 
 double ScheduleBench::baselineSeconds() const { return seconds(baseline); }

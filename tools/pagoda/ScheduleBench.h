@@ -59,6 +59,8 @@ public:
   /// Every output element of a batch with chunked prompts, a shared prefix and
   /// decoding, and sampled rows of the step that is measured.
   reference::Comparison verify(const Schedule &schedule);
+  /// The sampled rows alone.
+  reference::Comparison checkSampled(const Schedule &schedule);
 
   /// Of the baseline and of `schedule`, so far.
   double baselineSeconds() const;

@@ -11,7 +11,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/tune/Database.h"
 #include "compiler/tune/SearchSpace.h"
 #include "compiler/tune/Tuner.h"
 #include "tools/pagoda/Commands.h"
@@ -341,10 +340,7 @@ llvm::Error tune() {
   Expected<double> budget = checkMeasuring(budgetOpt, threadsOpt, machine);
   if (!budget)
     return budget.takeError();
-  std::string path = databasePath();
-  if (path.empty())
-    return createStringError("--db: expected a file to keep records in");
-  Expected<Database> database = Database::open(path, Database::Mode::Write);
+  Expected<Database> database = openToRecord();
   if (!database)
     return database.takeError();
   Expected<std::vector<Job>> jobs = findJobs(*specification, *database);
@@ -373,7 +369,7 @@ llvm::Error tune() {
   if (jsonOpt) {
     outs() << formatv("{0:2}\n",
                       json::Value(json::Object{{"machine", machine.name},
-                                               {"database", path},
+                                               {"database", database->path()},
                                                {"seconds", now() - begin},
                                                {"kernels", toJson(*jobs)}}));
   } else {
@@ -381,7 +377,7 @@ llvm::Error tune() {
       outs() << spec.name << ": " << describe(spec) << '\n';
     outs() << (open ? formatv("tuned in {0:F1} s", now() - begin).str()
                     : std::string("all in the database"))
-           << " for " << machine.name << ": " << path << "\n\n";
+           << " for " << machine.name << ": " << database->path() << "\n\n";
     printText(*jobs);
     if (open < jobs->size() && open)
       outs() << '\n'

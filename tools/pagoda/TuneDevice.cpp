@@ -12,7 +12,6 @@
 #include "tools/pagoda/TuneDevice.h"
 
 #include "compiler/emit/Emit.h"
-#include "compiler/tune/Database.h"
 #include "tools/pagoda/Commands.h"
 #include "tools/pagoda/DeviceExport.h"
 #include "tools/pagoda/Records.h"
@@ -85,10 +84,7 @@ llvm::Error import(bool json) {
   if (!results)
     return createStringError("--import " + importOpt + ": " +
                              toString(results.takeError()));
-  std::string path = databasePath();
-  if (path.empty())
-    return createStringError("--db: expected a file to keep records in");
-  Expected<Database> database = Database::open(path, Database::Mode::Write);
+  Expected<Database> database = openToRecord();
   if (!database)
     return database.takeError();
   for (const std::string &ignored : results->ignored)
@@ -104,12 +100,12 @@ llvm::Error import(bool json) {
     for (const TuningRecord &record : results->records)
       kernels.push_back(toJson(record));
     outs() << formatv("{0:2}\n", json::Value(json::Object{
-                                     {"database", path},
+                                     {"database", database->path()},
                                      {"ignored", json::Array(results->ignored)},
                                      {"kernels", std::move(kernels)}}));
     return llvm::Error::success();
   }
-  outs() << "recorded in " << path << "\n\n";
+  outs() << "recorded in " << database->path() << "\n\n";
   Table table({"variant", "of", "step", ">default us", ">us", ">speedup",
                "99% interval", ">tried", "schedule"});
   for (const TuningRecord &record : results->records) {

@@ -73,14 +73,39 @@ TEST(RankTiles, DecodeTakesAllHeadsOfATokenMajorBlock) {
   EXPECT_EQ(best("x86-64-v3", s, Variant::Decode).heads, 8);
 }
 
-TEST(RankTiles, DecodeTakesFewerHeadsWhereL2IsShort) {
-  // 32 heads of 16 keys and values in f32, 16 KiB each, and two more on their
-  // way take 544 KiB; 384 are there.
+TEST(RankTiles, DecodeTakesFewerHeadsThanWouldCrowdL2) {
+  // 16 keys and values of a head take 16 KiB in f32, so 32 heads take more than
+  // L2 has; 16 would take half of it.
   Schedule s = best("x86-64-v3", spec(32, 32, 128), Variant::Decode);
-  EXPECT_EQ(s.heads, 16);
-  // Half as much in bf16, and twice the cache: all of them.
+  EXPECT_EQ(s.heads, 8);
+  // Half as much in bf16, and twice the cache.
   s = best("x86-64-v4", spec(32, 32, 128, DType::BF16), Variant::Decode);
-  EXPECT_EQ(s.heads, 32);
+  EXPECT_EQ(s.heads, 16);
+  // The fewer dims, the more heads.
+  EXPECT_EQ(best("x86-64-v3", spec(32, 32, 64), Variant::Decode).heads, 16);
+  EXPECT_EQ(best("x86-64-v3", spec(16, 16, 256), Variant::Decode).heads, 4);
+}
+
+TEST(RankTiles, TokenMajorTilesAreSmallerTheMoreHeads) {
+  // A tile holds the keys of all heads.
+  for (auto [heads, keys] :
+       {std::pair<int64_t, int64_t>{3, 32}, {8, 16}, {24, 8}}) {
+    AttentionSpec s = spec(2 * heads, heads, 64);
+    s.layout = KvLayout::NHD;
+    Schedule first = best("x86-64-v3", s, Variant::Decode);
+    EXPECT_EQ(first.heads, heads);
+    EXPECT_EQ(first.kvTile, keys) << heads << " heads";
+  }
+}
+
+TEST(RankTiles, ShortWindowsTakeSmallerKvTiles) {
+  AttentionSpec s = spec(8, 4, 64);
+  int64_t without = best("x86-64-v3", s, Variant::Prefill).kvTile;
+  s.window = 128;
+  EXPECT_LT(best("x86-64-v3", s, Variant::Prefill).kvTile, without);
+  // One that no prompt of the length in question fills changes nothing.
+  s.window = 4096;
+  EXPECT_EQ(best("x86-64-v3", s, Variant::Prefill).kvTile, without);
 }
 
 TEST(RankTiles, DecodeVisitsBlocksWhole) {

@@ -111,6 +111,18 @@ TEST(Tuner, FindsTheFastest) {
   }
 }
 
+// Building and checking the default may have taken all the time there was.
+TEST(Tuner, WithoutTimeNothingIsTried) {
+  for (double seconds : {-5.0, 0.0, 0.1}) {
+    SyntheticMachine machine;
+    machine.seconds = [](int64_t) { return 0.01; };
+    TuneResult result = machine.tune(32, seconds);
+    EXPECT_TRUE(result.isDefault);
+    EXPECT_FALSE(result.complete);
+    EXPECT_LT(machine.clock, 2) << seconds << " s";
+  }
+}
+
 // The best is between the schedules of the space, next to one that is good.
 TEST(Tuner, LooksAroundTheLeader) {
   SyntheticMachine machine;
