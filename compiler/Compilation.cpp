@@ -70,11 +70,15 @@ static Error checkTypes(const Machine &machine, const AttentionSpec &spec) {
 Error Compilation::runTo(Phase last) {
   if (Error error = build())
     return error;
-  for (Phase phase :
-       {Phase::Attention, Phase::Tiled, Phase::Target, Phase::Llvm})
-    if (phase <= last)
-      if (Error error = run(phase))
-        return error;
+  for (Phase phase : {Phase::Attention, Phase::Tiled, Phase::Fragments,
+                      Phase::Target, Phase::Llvm}) {
+    if (phase > last)
+      break;
+    if (phase == Phase::Fragments && machine.kind != TargetKind::Nvidia)
+      continue;
+    if (Error error = run(phase))
+      return error;
+  }
   return Error::success();
 }
 
@@ -180,8 +184,8 @@ Error Compilation::build() {
 }
 
 Error Compilation::run(Phase phase) {
-  static constexpr StringLiteral names[] = {"attention", "tiled", "target",
-                                            "llvm"};
+  static constexpr StringLiteral names[] = {"attention", "tiled", "fragments",
+                                            "target", "llvm"};
   return timed(timings, names[int(phase)], [&] {
     mlir::PassManager passes(context.get(), mlir::ModuleOp::getOperationName());
     if (phase == Phase::Llvm && options.emulate)

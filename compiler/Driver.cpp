@@ -25,6 +25,7 @@ Expected<Stage> pagoda::parseStage(StringRef text) {
   static constexpr std::pair<StringLiteral, Stage> stages[] = {
       {"attention", Stage::Attention},
       {"tiled", Stage::Tiled},
+      {"fragments", Stage::Fragments},
       {"target", Stage::Target},
       {"llvm", Stage::Llvm},
       {"asm", Stage::Asm},
@@ -33,8 +34,8 @@ Expected<Stage> pagoda::parseStage(StringRef text) {
     if (text == name)
       return stage;
   return createStringError("unknown stage '" + text +
-                           "', expected attention, tiled, target, llvm, asm "
-                           "or ptx");
+                           "', expected attention, tiled, fragments, target, "
+                           "llvm, asm or ptx");
 }
 
 namespace {
@@ -209,6 +210,9 @@ pagoda::printStage(const std::vector<AttentionSpec> &specs,
     return createStringError("stage " + Twine(nvidia ? "asm" : "ptx") +
                              " does not exist for " + options.machine.name +
                              ", expected " + (nvidia ? "ptx" : "asm"));
+  if (!nvidia && stage == Stage::Fragments)
+    return createStringError("stage fragments does not exist for " +
+                             options.machine.name + ", expected target");
   PhaseTimings timings;
   if (stage <= Stage::Target) {
     static_assert(int(Stage::Target) == int(Phase::Target));

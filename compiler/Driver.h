@@ -33,9 +33,9 @@
 namespace pagoda {
 
 /// The levels a kernel passes through; each can be printed.
-enum class Stage { Attention, Tiled, Target, Llvm, Asm, Ptx };
+enum class Stage { Attention, Tiled, Fragments, Target, Llvm, Asm, Ptx };
 
-/// Parses "attention", "tiled", "target", "llvm", "asm" or "ptx".
+/// Parses "attention", "tiled", "fragments", "target", "llvm", "asm" or "ptx".
 llvm::Expected<Stage> parseStage(llvm::StringRef text);
 
 /// Schedules that are settled, from the tuning database or by a tuner, instead

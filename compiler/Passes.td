@@ -167,12 +167,11 @@ def NvidiaAssignLayouts : Pass<"pagoda-nvidia-assign-layouts", "::mlir::ModuleOp
 }
 
 def NvidiaLowerTiles : Pass<"pagoda-nvidia-lower-tiles", "::mlir::ModuleOp"> {
-  let summary = "Tiled level to NVVM, Ampere style";
+  let summary = "Tiled level to fragments, shared tiles and pipelines";
   let description = [{
-    Each `pagoda.kernel` becomes a GPU kernel in one `gpu.module`, op by op, by the
-    emitter of the op and its tiles' layouts: asynchronous copies, ldmatrix and
-    mma.sync m16n8k16. Tiles live in registers, Q, K and V pass through dynamic
-    shared memory. The kernel takes `pagoda_attention_args` by value.
+    Each `pagoda.kernel` becomes a GPU kernel in one `gpu.module`, op by op: what is
+    done with tiles by ops of the pagoda_nv dialect, addresses, loops and branches by
+    arith, scf and llvm. The kernel takes `pagoda_attention_args` by value.
 
     After:
 
@@ -180,13 +179,32 @@ def NvidiaLowerTiles : Pass<"pagoda-nvidia-lower-tiles", "::mlir::ModuleOp"> {
     gpu.module @pagoda_kernels [#nvvm.target<chip = "sm_80", O = 3>] {
       llvm.mlir.global external @pagoda_shared() {addr_space = 3 : i32} : !llvm.array<0 x i8>
       llvm.func @k(%args: !llvm.ptr {llvm.byval = !llvm.array<352 x i8>, ...})
-          attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128>} { ... }
+          attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128>} {
+        ...
+        %s = pagoda_nv.mma %q, %k transposed, %zero : ...
+        %m = pagoda_nv.row_reduce max %s : ...
+      }
     }
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
     "::mlir::scf::SCFDialect", "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect",
-    "::mlir::gpu::GPUDialect"];
+    "::mlir::gpu::GPUDialect", "::pagoda::nv::NvDialect"];
+}
+
+def NvidiaLowerFragments : Pass<"pagoda-nvidia-lower-fragments", "::mlir::ModuleOp"> {
+  let summary = "The pagoda_nv dialect to NVVM, Ampere style";
+  let description = [{
+    Fragments become registers of one thread, loops carry those, shared tiles become
+    addresses; steps become cp.async, ldmatrix, mma.sync m16n8k16, shuffles and
+    barriers. Everything else stays.
+
+    Before: `%m = pagoda_nv.row_reduce max %s : !pagoda_nv.fragment<16x16xf32, acc> -> ...`
+
+    After: `arith.maxnumf` of a thread's eight registers, two `nvvm.shfl.sync bfly` per row
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+    "::mlir::scf::SCFDialect", "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect"];
 }
 
 def NvidiaLowerCache : Pass<"pagoda-nvidia-lower-cache", "::mlir::ModuleOp"> {

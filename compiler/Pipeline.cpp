@@ -7,8 +7,13 @@
 
 #include "compiler/Pipeline.h"
 #include "compiler/Passes.h"
+#include "compiler/target/nvidia/ir/FragmentDialect.h"
 #include "dialect/Dialect.h"
 
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -25,14 +30,19 @@ using namespace mlir;
 using namespace pagoda;
 
 void pagoda::registerDialects(DialectRegistry &registry) {
-  registry.insert<PagodaDialect, arith::ArithDialect, cf::ControlFlowDialect,
-                  func::FuncDialect, gpu::GPUDialect, LLVM::LLVMDialect,
-                  math::MathDialect, NVVM::NVVMDialect, scf::SCFDialect,
-                  tensor::TensorDialect, vector::VectorDialect>();
+  registry
+      .insert<PagodaDialect, arith::ArithDialect, cf::ControlFlowDialect,
+              func::FuncDialect, gpu::GPUDialect, LLVM::LLVMDialect,
+              math::MathDialect, nv::NvDialect, NVVM::NVVMDialect,
+              scf::SCFDialect, tensor::TensorDialect, vector::VectorDialect>();
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
   registerGPUDialectTranslation(registry);
   registerNVVMDialectTranslation(registry);
+  arith::registerConvertArithToLLVMInterface(registry);
+  cf::registerConvertControlFlowToLLVMInterface(registry);
+  registerConvertMathToLLVMInterface(registry);
+  registerConvertNVVMToLLVMInterface(registry);
 }
 
 static void buildCpuTarget(OpPassManager &passes, const Machine &machine) {
@@ -56,23 +66,29 @@ static void buildCpuLlvm(OpPassManager &passes) {
   passes.addPass(createReconcileUnrealizedCastsPass());
 }
 
-static void buildNvidiaTarget(OpPassManager &passes, const Machine &machine) {
+static void buildFragments(OpPassManager &passes) {
   passes.addPass(createNvidiaAssignLayouts());
   passes.addPass(createNvidiaLowerTiles());
+  // While an op is still a whole step: what follows is ten times as many.
+  passes.addPass(createCanonicalizerPass());
+  passes.addPass(createCSEPass());
+}
+
+static void buildNvidiaTarget(OpPassManager &passes, const Machine &machine) {
+  passes.addPass(createNvidiaLowerFragments());
   NvidiaLowerCacheOptions options;
   options.machine = machine.name;
   passes.addPass(createNvidiaLowerCache(options));
   passes.addPass(createNvidiaExpandMath());
-  passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
 }
 
 static void buildNvidiaLlvm(OpPassManager &passes) {
   passes.addPass(createSCFToControlFlowPass());
-  passes.addPass(createConvertMathToLLVMPass());
-  passes.addPass(createArithToLLVMConversionPass());
-  passes.addPass(createConvertControlFlowToLLVMPass());
-  passes.addPass(createConvertNVVMToLLVMPass());
+  // One walk for all dialects; each by a pass of its own takes twice as long.
+  ConvertToLLVMPassOptions options;
+  options.filterDialects = {"arith", "cf", "math", "nvvm"};
+  passes.addPass(createConvertToLLVMPass(options));
   passes.addPass(createReconcileUnrealizedCastsPass());
 }
 
@@ -105,6 +121,8 @@ void pagoda::buildPhase(OpPassManager &passes, Phase phase,
     passes.addPass(createTileAttention(options));
     return;
   }
+  case Phase::Fragments:
+    return nvidia ? buildFragments(passes) : void();
   case Phase::Target:
     return nvidia ? buildNvidiaTarget(passes, machine)
                   : buildCpuTarget(passes, machine);

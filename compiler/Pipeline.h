@@ -24,6 +24,7 @@ namespace pagoda {
 enum class Phase {
   Attention, ///< features expanded into regions, schedules chosen
   Tiled,     ///< pagoda.kernel
+  Fragments, ///< NVIDIA: gpu.module with pagoda_nv; no passes on a CPU
   Target,    ///< CPU: vector, scf, llvm; NVIDIA: gpu.module with nvvm
   Llvm,      ///< the LLVM dialect only
 };

@@ -14,7 +14,7 @@
 
 namespace pagoda::device {
 
-std::vector<char> codeIn(const std::filesystem::path &path) {
+static std::vector<char> codeIn(const std::filesystem::path &path) {
   std::ifstream stream(path, std::ios::binary);
   std::vector<char> result{std::istreambuf_iterator<char>(stream), {}};
   if (!stream.is_open())
@@ -23,13 +23,31 @@ std::vector<char> codeIn(const std::filesystem::path &path) {
   return result;
 }
 
+KernelCode::KernelCode(std::filesystem::path file)
+    : file(std::move(file)), code(codeIn(this->file)) {}
+
+CudaDevice::Kernel KernelCode::load(CudaDevice &device, const std::string &name,
+                                    int threads, int sharedBytes) {
+  try {
+    return device.load(code.data(), name, threads, sharedBytes);
+  } catch (const std::runtime_error &) {
+    std::filesystem::path ptx = file;
+    ptx.replace_extension(".ptx");
+    if (ptx == file || !std::filesystem::exists(ptx))
+      throw;
+    file = std::move(ptx);
+    code = codeIn(file);
+    return device.load(code.data(), name, threads, sharedBytes);
+  }
+}
+
 DeviceCase::DeviceCase(CudaDevice &device, const CaseImage &image,
                        const std::filesystem::path &folder)
-    : device(device), image(image), args(image.args),
-      code(codeIn(folder / image.cubin)) {
+    : device(device), image(image), args(image.args) {
+  KernelCode code(folder / image.cubin);
   for (const KernelLaunch &launch : image.launches)
-    kernels.push_back(device.load(code.data(), launch.kernel, launch.threads,
-                                  launch.sharedBytes));
+    kernels.push_back(
+        code.load(device, launch.kernel, launch.threads, launch.sharedBytes));
   for (const ImageBuffer &buffer : image.buffers) {
     memory.push_back(device.allocate(buffer.bytes.size()));
     char *target = static_cast<char *>(memory.back()) + buffer.offset;

@@ -18,8 +18,18 @@
 
 namespace pagoda::device {
 
-/// The file's bytes and a final 0, which PTX needs.
-std::vector<char> codeIn(const std::filesystem::path &path);
+/// A file of kernels: a cubin, or the PTX beside it where the driver does not
+/// take that (it is older than the assembler, or the GPU is another one).
+class KernelCode {
+public:
+  explicit KernelCode(std::filesystem::path file);
+  CudaDevice::Kernel load(CudaDevice &device, const std::string &name,
+                          int threads, int sharedBytes);
+
+private:
+  std::filesystem::path file;
+  std::vector<char> code; ///< and a final 0, which PTX needs
+};
 
 /// Throws std::runtime_error with the driver's words.
 class DeviceCase {
@@ -39,7 +49,6 @@ private:
   CudaDevice &device;
   const CaseImage &image;
   pagoda_attention_args args;
-  std::vector<char> code;
   std::vector<void *> memory;
   std::vector<CudaDevice::Kernel> kernels;
 };

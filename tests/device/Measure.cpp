@@ -74,12 +74,12 @@ constexpr int limitThreads = 256, limitProducts = 8;
 Limits measureLimits(CudaDevice &device, const std::filesystem::path &code,
                      int64_t copyBytes, int64_t productRounds) {
   Limits limits;
-  std::vector<char> image = codeIn(code);
+  KernelCode image(code);
   {
     size_t bytes = size_t(copyBytes);
     Memory from(device, bytes), to(device, bytes);
     CudaDevice::Kernel kernel =
-        device.load(image.data(), "limit_copy", limitThreads, 0);
+        image.load(device, "limit_copy", limitThreads, 0);
     pagoda_attention_args args{};
     args.q = from.get();
     args.o = to.get();
@@ -91,8 +91,7 @@ Limits measureLimits(CudaDevice &device, const std::filesystem::path &code,
   }
   for (auto [name, rate] : {std::pair("limit_mma_f16", &limits.productsF16),
                             {"limit_mma_bf16", &limits.productsBf16}}) {
-    CudaDevice::Kernel kernel =
-        device.load(image.data(), name, limitThreads, 0);
+    CudaDevice::Kernel kernel = image.load(device, name, limitThreads, 0);
     int64_t blocks = int64_t(device.multiprocessors()) *
                      device.blocksPerMultiprocessor(kernel);
     Memory out(device, size_t(blocks) * limitThreads * 4);

@@ -51,6 +51,16 @@ struct Library {
   }
 };
 
+/// PATH.cubin and PATH.ptx: a driver older than ptxas takes the second.
+llvm::Error writeCode(const std::string &path, const Artifact &artifact) {
+  for (auto [suffix, code] :
+       {std::pair(".cubin", &artifact.cubin), {".ptx", &artifact.ptx}})
+    if (!code->empty())
+      if (llvm::Error error = writeFile(path + suffix, *code))
+        return error;
+  return llvm::Error::success();
+}
+
 Expected<Library> build(const Case &c, const Machine &machine,
                         const std::string &folder, size_t number) {
   CompileOptions options;
@@ -65,8 +75,8 @@ Expected<Library> build(const Case &c, const Machine &machine,
                       (assembled ? ".cubin" : ".ptx"),
                   std::move(*artifact)};
   const Artifact &made = library.artifact;
-  if (llvm::Error error = writeFile(folder + "/" + library.file,
-                                    assembled ? made.cubin : made.ptx))
+  if (llvm::Error error =
+          writeCode(folder + "/kernels" + std::to_string(number), made))
     return std::move(error);
   return library;
 }
@@ -85,16 +95,15 @@ llvm::Error packPrimitives(const Machine &machine, const std::string &folder,
   Expected<Artifact> made = device::compilePrimitives(machine, emulated);
   if (!made)
     return made.takeError();
-  std::string code = made->cubin.empty() ? made->ptx : made->cubin;
-  std::string name =
-      made->cubin.empty() && !emulated ? "primitives.ptx" : "primitives.cubin";
   if (emulated) {
     Expected<std::string> cubin = device::fakeCubin(made->object);
     if (!cubin)
       return cubin.takeError();
-    code = std::move(*cubin);
+    made->cubin = std::move(*cubin);
   }
-  if (llvm::Error error = writeFile(folder + "/" + name, code))
+  std::string name =
+      made->cubin.empty() ? "primitives.ptx" : "primitives.cubin";
+  if (llvm::Error error = writeCode(folder + "/primitives", *made))
     return error;
   for (const device::CaseImage &image : device::primitiveImages(name))
     image.write(folder + "/primitive." + image.name + ".case");

@@ -302,9 +302,10 @@ void PrimitiveBuilder::limits() {
   });
   for (auto [name, element] :
        {std::pair("limit_mma_f16", f16()), {"limit_mma_bf16", bf16()}})
-    kernel(name, limitThreads, [&](const Frame &f) {
+    kernel(name, limitThreads, [&, element = element](const Frame &f) {
       Value rounds = arith::TruncIOp::create(b, b.i32Type(), f.count);
-      Values operand(6, f.thread);
+      Value one = b.f32(1);
+      Values operand(6, b.packPair(element, one, one));
       Values sums = b.forLoop(
           b.i32(0), rounds, 1, Values(4 * limitProducts, b.f32(0)),
           [&](Value, ValueRange carried) {

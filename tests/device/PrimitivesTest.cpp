@@ -59,6 +59,20 @@ TEST_F(Primitives, AnswerAsTheIsaSays) {
     EXPECT_EQ(DeviceCase(*device, image, "").check(), "") << image.name;
 }
 
+TEST_F(Primitives, TheCodeBesideACubinThatTheDriverDoesNotTake) {
+  std::filesystem::path cubin = testing::TempDir() + "pagoda-refused.cubin";
+  std::filesystem::path ptx = testing::TempDir() + "pagoda-refused.ptx";
+  llvm::cantFail(writeFile(cubin.string(), "assembled for another one"));
+  auto load = [&] {
+    KernelCode(cubin).load(*device, made->kernels.front().name, 32, 0);
+  };
+  EXPECT_THROW(load(), std::runtime_error);
+  std::filesystem::copy_file(file, ptx);
+  EXPECT_NO_THROW(load());
+  std::filesystem::remove(cubin);
+  std::filesystem::remove(ptx);
+}
+
 TEST_F(Primitives, EachHasItsAnswer) {
   std::vector<std::string> kernels, answers;
   for (const KernelSummary &kernel : made->kernels)

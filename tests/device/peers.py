@@ -3,7 +3,7 @@
 
     peers.py report.json [seconds]
 
-Reads the workloads from the report of pagoda-device-runner, runs the same lengths and
+Reads the workloads from the report of run.sh, runs the same lengths and
 heads in PyTorch (SDPA with its flash and cuDNN kernels; FlexAttention, whose kernels
 are Triton's, over contiguous and over paged keys), adds what it finds as "peers" and
 prints a table. What cannot run is skipped with its reason. Peers read contiguous keys
@@ -119,7 +119,7 @@ def why_not():
     return torch, None
 
 
-def run_peers(workloads, seconds):
+def run_peers(workloads, seconds, save):
     torch, reason = why_not()
     end = time.monotonic() + seconds
     results = []
@@ -137,6 +137,7 @@ def run_peers(workloads, seconds):
                 except Exception as error:  # whatever an installed peer throws
                     entry["skipped"] = (str(error).strip() or type(error).__name__).split("\n")[0][:160]
                 torch.cuda.empty_cache()
+        save(results)
     return results
 
 
@@ -163,13 +164,17 @@ def main():
         sys.exit(__doc__)
     with open(sys.argv[1]) as stream:
         report = json.load(stream)
-    workloads = [w for w in report["workloads"] if not w["fault"]]
+    workloads = [w for w in report.get("workloads", {}).get("workloads", []) if not w["fault"]]
     if not workloads:
+        print("skipped: peers: no workload to compare with")
         return
-    results = run_peers(workloads, float(sys.argv[2]) if len(sys.argv) == 3 else 120)
-    report["peers"] = results
-    with open(sys.argv[1], "w") as stream:
-        json.dump(report, stream, indent=1)
+
+    def save(results):  # after each peer: one that hangs is ended from outside
+        report["peers"] = results
+        with open(sys.argv[1], "w") as stream:
+            json.dump(report, stream, indent=1)
+
+    results = run_peers(workloads, float(sys.argv[2]) if len(sys.argv) == 3 else 120, save)
     print_table(workloads, results)
 
 

@@ -5,11 +5,34 @@
 # GPU.
 cd "$(dirname "$0")" || exit 2
 [ -d cases ] || tar -xzf cases.tar.gz || exit 2
-./pagoda-device-runner cases report.json
-status=$?
-[ $status = 77 ] && exit 77
+rm -f report*.json
+status=0
+# A process each, and an end for each: a kernel that faults or hangs takes its own phase
+# with it.
+for phase in primitives:55 cases:150 workloads:140; do
+  name=${phase%:*}
+  echo "== $name"
+  timeout -k 5 "${phase#*:}" ./pagoda-device-runner cases "report.$name.json" "$name"
+  code=$?
+  [ $code = 77 ] && exit 77
+  [ $code = 0 ] || status=1
+  [ $code -lt 124 ] || echo "FAIL $name was ended by $([ $code = 124 ] && echo its time limit || echo a signal)"
+done
+{
+  separator="{"
+  for name in primitives cases workloads; do
+    [ -s "report.$name.json" ] || continue
+    echo "$separator\"$name\":"
+    cat "report.$name.json"
+    rm "report.$name.json"
+    separator=,
+  done
+  [ "$separator" = , ] || echo "{"
+  echo "}"
+} > report.json
 if command -v python3 > /dev/null; then
-  timeout 150 python3 peers.py report.json 110 || echo "peers ended early"
+  echo "== peers"
+  timeout -k 5 120 python3 peers.py report.json 90 || echo "peers ended early"
 else
   echo "skipped: peers: no python3"
 fi

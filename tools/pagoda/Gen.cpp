@@ -37,7 +37,7 @@ cl::opt<std::string> outputOpt("o", cl::desc("Directory to write to"),
 cl::opt<std::string>
     emitOpt("emit",
             cl::desc("Print one level to standard output and write no files: "
-                     "attention, tiled, target, llvm, asm or ptx"),
+                     "attention, tiled, fragments, target, llvm, asm or ptx"),
             cl::value_desc("level"), cl::sub(genCommand()),
             cl::cat(optionCategory()));
 cl::opt<bool> timingOpt("timing", cl::desc("Print the time of each phase"),

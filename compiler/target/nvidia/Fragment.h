@@ -1,4 +1,4 @@
-//===- Fragment.h - A tile as one thread holds it ---------------*- C++ -*-===//
+//===- Fragment.h - A fragment as one thread holds it -----------*- C++ -*-===//
 //
 // Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,35 +15,35 @@
 #ifndef PAGODA_COMPILER_TARGET_NVIDIA_FRAGMENT_H
 #define PAGODA_COMPILER_TARGET_NVIDIA_FRAGMENT_H
 
-#include "dialect/Dialect.h"
-
-#include "llvm/ADT/SmallVector.h"
+#include "compiler/target/nvidia/ir/FragmentDialect.h"
 
 namespace pagoda {
 
-/// Registers of one thread, by the form in #pagoda.fragment:
+/// Registers of one thread, by the fragment's form:
 ///
 /// - `a`:   i32 pairs, four per 16 columns. Register 4 s + i holds columns
 ///          16 s + 8 (i / 2) + 2 (l % 4) and the next one, of half i % 2.
 /// - `acc`: f32, four per 8 columns. Register 4 n + i holds column
 ///          8 n + 2 (l % 4) + i % 2 of half i / 2.
-/// - `row`: f32, one per half, the same in the four lanes that share the row.
+/// - `row`: one per half, the same in the four lanes that share the row.
 ///
-/// Columns come in groups of 16; those past the tile's last are zero.
+/// Columns come in groups of 16; those past the last are zero.
 struct Fragment {
-  llvm::SmallVector<mlir::Value> registers;
-
   static constexpr int64_t rowsPerWarp = 16;
   static constexpr int64_t halves = 2;
 
-  /// Columns with those that fill up the last group.
-  static int64_t paddedColumns(int64_t columns) {
-    return (columns + 15) / 16 * 16;
+  static int64_t registersOf(nv::FragmentType type) {
+    int64_t columns = (type.getCols() + 15) / 16 * 16;
+    switch (type.getForm()) {
+    case nv::Form::a:
+      return columns / 4;
+    case nv::Form::acc:
+      return columns / 2;
+    case nv::Form::row:
+      return halves;
+    }
+    llvm_unreachable("a form");
   }
-  /// How many registers a tile of this type takes.
-  static int64_t registersOf(TileType type);
-  /// "a", "acc", "row"; empty without a layout.
-  static llvm::StringRef formOf(TileType type);
 
   //===--------------------------------------------------------------------===//
   // The accumulator's map
@@ -55,19 +55,6 @@ struct Fragment {
     return accRegister / 4 * 8 + accRegister % 2;
   }
 };
-
-inline llvm::StringRef Fragment::formOf(TileType type) {
-  auto layout = mlir::dyn_cast_or_null<FragmentLayoutAttr>(type.getLayout());
-  return layout ? layout.getForm() : llvm::StringRef();
-}
-
-inline int64_t Fragment::registersOf(TileType type) {
-  llvm::StringRef form = formOf(type);
-  if (form == "row")
-    return halves;
-  int64_t columns = paddedColumns(type.getCols());
-  return form == "a" ? columns / 4 : columns / 2;
-}
 
 } // namespace pagoda
 

@@ -97,7 +97,7 @@ private:
     Expected<Machine> machine = Machine::named("x86-64-v3");
     require(bool(machine), "the machine is known");
     for (Phase phase :
-         {Phase::Attention, Phase::Tiled, Phase::Target, Phase::Llvm}) {
+         {Phase::Attention, Phase::Tiled, Phase::Fragments, Phase::Target, Phase::Llvm}) {
       mlir::PassManager passes(&context, mlir::ModuleOp::getOperationName());
       buildPhase(passes, phase, *machine, {});
       errors = 0;

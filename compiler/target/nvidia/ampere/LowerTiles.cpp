@@ -1,4 +1,4 @@
-//===- LowerTiles.cpp - Tiled level to NVVM, Ampere style -----------------===//
+//===- LowerTiles.cpp - Tiled level to fragments, Ampere style ------------===//
 //
 // Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -42,11 +42,8 @@ LogicalResult AmpereLowering::run() {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(entry);
   args = entry->getArgument(0);
-  thread = b.threadId(threads());
-  lane = b.rem(thread, 32);
-  warp = b.div(thread, 32);
-  shared = LLVM::AddressOfOp::create(b, b.pointerTo(GpuBuilder::sharedSpace),
-                                     sharedSymbol);
+  if (kernel.getRole() == Role::attention)
+    createPipelines();
   lowerOps(kernel.getBody().front());
   LLVM::ReturnOp::create(b, ValueRange{});
   setDescription(function, describe());
@@ -79,10 +76,10 @@ void AmpereLowering::lowerOps(Block &block) {
               StateInitOp, KvLoopOp, QkOp, MapScoresOp, MaskScoresOp,
               SoftmaxStepOp, RescaleOp, PvOp, MergePartialsOp, StoreOp>(
             [&](auto tiled) { lower(tiled); })
-        .Case([&](ArgOp argument) { lower(argument, scalars); })
+        .Case([&](ArgOp argument) { lower(argument, values); })
         // A reference names the part of the acquired slot that qk and pv read.
         .Case<KvRefOp, YieldOp>([](Operation *) {})
-        .Default([&](Operation *other) { b.clone(*other, scalars); });
+        .Default([&](Operation *other) { b.clone(*other, values); });
 }
 
 void AmpereLowering::lower(ArgOp op, IRMapping &mapping) {
@@ -123,7 +120,7 @@ Value AmpereLowering::loadAux(ArgOp op, ValueRange indices) {
 }
 
 Value AmpereLowering::emitRegion(Region &region, ValueRange inputs) {
-  IRMapping mapping(scalars);
+  IRMapping mapping(values);
   Block &block = region.front();
   mapping.map(block.getArguments(), inputs);
   for (Operation &op : block.without_terminator()) {
@@ -141,8 +138,7 @@ void AmpereLowering::lower(ForItemsOp op) {
   b.forLoop(b.blockId(), count, b.gridSize(), [&](Value index) {
     // Slower warps may still read the shared memory of the item before, and a
     // copy of its Q may be under way if it saw no key.
-    b.waitForCopies(0);
-    b.barrier();
+    nv::WaitOp::create(b, qPipeline, 0);
     Value record =
         b.at(items, b.mul(b.widen(index), int64_t(sizeof(pagoda_work_item))));
     auto field = [&](StringRef name) {
@@ -160,14 +156,44 @@ void AmpereLowering::lower(ForItemsOp op) {
 // Rows
 //===----------------------------------------------------------------------===//
 
-Value AmpereLowering::packedRow(int64_t half) {
-  Value row = b.add(b.mul(warp, Fragment::rowsPerWarp), b.div(lane, 4));
-  return b.add(row, 8 * half);
+nv::FragmentType AmpereLowering::fragmentOf(TileType tile) {
+  auto layout = cast<FragmentLayoutAttr>(tile.getLayout());
+  nv::Form form = *nv::symbolizeForm(layout.getForm());
+  return nv::FragmentType::get(b.getContext(), tile.getRows(), tile.getCols(),
+                               form == nv::Form::a ? element() : tile.getElt(),
+                               form);
 }
 
-Value AmpereLowering::headOf(int64_t half) {
-  Value first = b.mul(item.headBegin, group);
-  return b.add(first, b.rem(packedRow(half), group));
+nv::FragmentType AmpereLowering::rowsOf(Type elt) {
+  return nv::FragmentType::get(b.getContext(), schedule.getQTile(), 1, elt,
+                               nv::Form::row);
+}
+
+void AmpereLowering::fill(Operation *op, TypeRange arguments,
+                          llvm::function_ref<Values(ValueRange)> body) {
+  OpBuilder::InsertionGuard guard(b);
+  SmallVector<Location> locations(arguments.size(), b.getLoc());
+  Block *block = b.createBlock(&op->getRegion(0), {}, arguments, locations);
+  Values results = body(block->getArguments());
+  nv::YieldOp::create(b, results);
+}
+
+SmallVector<Type> AmpereLowering::rowInputs(ValueRange sources) {
+  SmallVector<Type> types{b.i32Type()};
+  for (Value source : sources)
+    types.push_back(cast<nv::FragmentType>(source.getType()).getElt());
+  return types;
+}
+
+Values AmpereLowering::perRow(TypeRange results, ValueRange sources,
+                              llvm::function_ref<Values(ValueRange)> body) {
+  auto op = nv::PerRowOp::create(b, results, sources);
+  fill(op, rowInputs(sources), body);
+  return Values(op.getResults());
+}
+
+Value AmpereLowering::headOf(Value row) {
+  return b.add(b.mul(item.headBegin, group), b.rem(row, group));
 }
 
 Value AmpereLowering::planEntry(Value token) {
@@ -175,15 +201,15 @@ Value AmpereLowering::planEntry(Value token) {
 }
 
 void AmpereLowering::lower(CoordsOp op) {
-  RowCoordinates rows;
-  for (int64_t half = 0; half < Fragment::halves; ++half) {
-    Value entry = planEntry(tokenOf(half));
-    auto load = [&](StringRef array) {
-      return b.loadConstant(b.i32Type(), b.element(arg(array), entry));
-    };
-    rows[half] = {load("row_seq"), headOf(half), load("row_pos")};
-  }
-  coordinates[op.getCoords()] = rows;
+  Type rows = rowsOf(b.i32Type());
+  coordinates[op.getCoords()] =
+      perRow({rows, rows, rows}, {}, [&](ValueRange inputs) {
+        Value row = inputs[0], entry = planEntry(tokenOf(row));
+        auto load = [&](StringRef array) {
+          return b.loadConstant(b.i32Type(), b.element(arg(array), entry));
+        };
+        return Values{load("row_seq"), headOf(row), load("row_pos")};
+      });
 }
 
 //===----------------------------------------------------------------------===//
@@ -193,7 +219,7 @@ void AmpereLowering::lower(CoordsOp op) {
 /// (lo, full_lo, full_hi, hi) for the positions qLo to qHi of sequence seq.
 SmallVector<Value> AmpereLowering::visibleKeys(KvRangeOp op, Value seq,
                                                Value qLo, Value qHi) {
-  IRMapping mapping(scalars);
+  IRMapping mapping(values);
   Block &block = op.getBody().front();
   mapping.map(block.getArguments(), ValueRange{seq, qLo, qHi});
   for (Operation &inner : block.without_terminator()) {
@@ -235,39 +261,31 @@ void AmpereLowering::lower(KvRangeOp op) {
   Value none = b.compare(Predicate::sge, fullBegin, fullEnd);
   fullBegin = b.select(none, first, fullBegin);
   fullEnd = b.select(none, first, fullEnd);
-  scalars.map(op.getBegin(), first);
-  scalars.map(op.getFullBegin(), fullBegin);
-  scalars.map(op.getFullEnd(), fullEnd);
-  scalars.map(op.getEnd(), last);
+  values.map(op.getBegin(), first);
+  values.map(op.getFullBegin(), fullBegin);
+  values.map(op.getFullEnd(), fullEnd);
+  values.map(op.getEnd(), last);
   startPipeline(first, last);
 }
 
 void AmpereLowering::lower(KvLoopOp op) {
   fetchQ();
   Block &body = op.getBody().front();
-  Values inits;
-  for (Value init : op.getInits())
-    llvm::append_range(inits, fragment(init).registers);
-  auto bind = [&](ValueRange tiles, ValueRange registers) {
-    for (Value tile : tiles) {
-      int64_t count = Fragment::registersOf(cast<TileType>(tile.getType()));
-      fragment(tile).registers = Values(registers.take_front(count));
-      registers = registers.drop_front(count);
-    }
+  auto all = [&](ValueRange tiles) {
+    return llvm::map_to_vector(tiles,
+                               [&](Value tile) { return lowered(tile); });
   };
   Values results =
-      b.forLoop(scalar(op.getLo()), scalar(op.getHi()), int64_t(op.getStep()),
-                inits, [&](Value j, ValueRange carried) {
-                  scalars.map(op.getIndex(), j);
-                  bind(op.getCarried(), carried);
+      b.forLoop(lowered(op.getLo()), lowered(op.getHi()), int64_t(op.getStep()),
+                all(op.getInits()), [&](Value j, ValueRange carried) {
+                  values.map(op.getIndex(), j);
+                  values.map(op.getCarried(), carried);
                   acquireTile(j);
                   lowerOps(body);
-                  Values next;
-                  for (Value value : body.getTerminator()->getOperands())
-                    llvm::append_range(next, fragment(value).registers);
-                  return next;
+                  nv::ReleaseOp::create(b, kvPipeline);
+                  return Values(all(body.getTerminator()->getOperands()));
                 });
-  bind(op.getResults(), results);
+  values.map(op.getResults(), results);
 }
 
 //===----------------------------------------------------------------------===//

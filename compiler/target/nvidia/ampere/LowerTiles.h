@@ -1,4 +1,4 @@
-//===- LowerTiles.h - Tiled level to NVVM, Ampere style ---------*- C++ -*-===//
+//===- LowerTiles.h - Tiled level to fragments, Ampere style ----*- C++ -*-===//
 //
 // Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,8 +13,8 @@
 namespace pagoda {
 
 /// Replaces the pagoda.kernels of `module`, whose tiles carry layouts, by a
-/// gpu.module of the same kernels as llvm.funcs with NVVM ops. A kernel that
-/// the Ampere path cannot do is an error on it.
+/// gpu.module of the same kernels as llvm.funcs with pagoda_nv ops. A kernel
+/// that the Ampere path cannot do is an error on it.
 mlir::LogicalResult lowerNvidiaTiles(mlir::ModuleOp module);
 
 } // namespace pagoda

@@ -1,4 +1,4 @@
-//===- Lowering.h - One kernel on its way to the Ampere path ----*- C++ -*-===//
+//===- Lowering.h - One kernel on its way to fragments ----------*- C++ -*-===//
 //
 // Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,13 +11,13 @@
 //   Support.cpp     what is refused, and the description for callers
 //   LowerTiles.cpp  the function, items, coordinates, ranges, loops
 //   Staging.cpp     Q, K and V on their way to shared memory: load_q, kv_ref
-//   Products.cpp    qk, pv
-//   Softmax.cpp     state_init, map_scores, mask_scores, softmax_step, rescale
-//   Results.cpp     store, and merge kernels
+//   Attention.cpp   the two products and the online softmax between them
+//   Results.cpp     store of items
+//   Merges.cpp      merge kernels
 //
-// Tiles are fragments: registers of one thread (Fragment.h). K and V go through
-// a pipeline of `stages` slots in shared memory that runs over all tiles that
-// kv_range names, whichever loop visits them.
+// Tiles become fragments of the pagoda_nv dialect, one value each. K and V go
+// through a pipeline that runs over all tiles that kv_range names, whichever
+// loop visits them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +25,8 @@
 #define PAGODA_COMPILER_TARGET_NVIDIA_AMPERE_LOWERING_H
 
 #include "compiler/target/KernelAbi.h"
-#include "compiler/target/nvidia/Fragment.h"
 #include "compiler/target/nvidia/GpuBuilder.h"
+#include "compiler/target/nvidia/ir/FragmentDialect.h"
 #include "dialect/Dialect.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -34,21 +34,6 @@
 #include "llvm/ADT/StringMap.h"
 
 namespace pagoda {
-
-/// Rows of 16-bit elements in shared memory, in 16-byte chunks whose places are
-/// permuted so that the eight rows that one ldmatrix phase reads lie in eight
-/// different bank groups.
-struct SharedTile {
-  Value base;     ///< of the first row
-  int64_t chunks; ///< per row; even
-
-  /// Rows after which the permutation repeats, and chunks that it permutes.
-  int64_t period() const;
-  /// i32 chunk number at which chunk `chunk` of row `row` is kept.
-  Value placeOf(GpuBuilder &b, Value row, Value chunk) const;
-  /// Address of chunk `chunk` of row `row`.
-  Value chunkAt(GpuBuilder &b, Value row, Value chunk) const;
-};
 
 class AmpereLowering {
 public:
@@ -84,31 +69,33 @@ private:
 
   /// A field of pagoda_attention_args, loaded at the top of the kernel.
   Value arg(llvm::StringRef field);
-  Value global(Value pointer);
 
-  //===--------------------------------------------------------------------===//
-  // Rows
-  //===--------------------------------------------------------------------===//
-
-  /// The packed row that `half` of this lane is; its token within the item and
-  /// its query head within the tensor. All i32; rows past the last token keep
-  /// counting.
-  Value packedRow(int64_t half);
-  Value tokenOf(int64_t half) { return b.div(packedRow(half), group); }
-  Value headOf(int64_t half);
+  /// Token within the item and query head within the tensor of a packed row
+  /// (i32); rows past the last token keep counting.
+  Value tokenOf(Value row) { return b.div(row, group); }
+  Value headOf(Value row);
   /// Entry of the item's token in row_map, row_pos and row_seq; the last one
   /// for tokens past it.
   Value planEntry(Value token);
 
-  struct Coordinates {
-    Value sequence, head, position;
-  };
-  using RowCoordinates = std::array<Coordinates, Fragment::halves>;
+  /// The fragment that a tile becomes.
+  nv::FragmentType fragmentOf(TileType tile);
+  nv::FragmentType rowsOf(Type elt);
+  /// Fills the region of a pagoda_nv op: `body` gets its arguments and says
+  /// what it yields.
+  void fill(mlir::Operation *op, mlir::TypeRange arguments,
+            llvm::function_ref<Values(ValueRange)> body);
+  /// What a region gets of a row: its number, and a value of each source.
+  mlir::SmallVector<Type> rowInputs(ValueRange sources);
+  /// Values of each row from its number and those of `sources`.
+  Values perRow(mlir::TypeRange results, ValueRange sources,
+                llvm::function_ref<Values(ValueRange)> body);
 
   //===--------------------------------------------------------------------===//
   // Staging.cpp
   //===--------------------------------------------------------------------===//
 
+  void createPipelines();
   void lower(LoadQOp op);
   /// Waits for Q and reads its registers, if they are kept there.
   void fetchQ();
@@ -118,91 +105,59 @@ private:
   /// one.
   void acquireTile(Value j);
   void copyTile(Value j);
-  /// A row in global memory: where it begins, and whether it is there. One that
-  /// is not names another that may be read.
-  struct GlobalRow {
-    Value begin, exists;
-  };
-  /// Spreads the chunks of a tile of `rows` rows of `dim` elements over the
-  /// threads. Columns past `dim` and rows that are not there become zeros.
-  void copyRows(SharedTile tile, int64_t rows, int64_t dim,
-                llvm::function_ref<GlobalRow(Value row)> source);
-  void copyChunk(Value target, const GlobalRow &row, Value chunk, int64_t dim);
-  Value gatherChunk(const GlobalRow &row, Value chunk, int64_t dim);
-  GlobalRow cacheRow(llvm::StringRef part, Value position);
-  SharedTile qTile();
-  SharedTile kvTile(KvPart part, Value slot);
   Value slotOf(Value j);
+  /// Where a row of `part` begins: that of position `position`.
+  Value cacheRow(llvm::StringRef part, Value position);
+  void copyRows(Value tile, Value limit,
+                llvm::function_ref<Value(Value row)> begin);
 
+  nv::PipelineType qPipelineType();
+  nv::PipelineType kvPipelineType();
   int64_t elementBytes() const { return 2; }
-  /// Head dims as shared memory and registers hold them.
-  int64_t kColumns() const { return Fragment::paddedColumns(cache.getKDim()); }
-  int64_t vColumns() const { return Fragment::paddedColumns(cache.getVDim()); }
-  int64_t chunksOf(int64_t columns) const {
-    return columns * elementBytes() / 16;
-  }
-  int64_t bytesOf(KvPart part) const;
-  int64_t slotBytes() const;
-  int64_t qBytes() const;
-  int64_t sharedBytes() const;
-
-  //===--------------------------------------------------------------------===//
-  // Products.cpp
-  //===--------------------------------------------------------------------===//
-
-  void lower(QkOp op);
-  void lower(PvOp op);
-  /// Four matrices of `tile` from row `row` (a multiple of 8) and chunk `chunk`
-  /// (even) on, as `lanes` spreads them.
-  struct LaneRows {
-    Value row, chunk; ///< the lane's part: rows 0 to 15, chunk 0 or 1
-  };
-  Values loadOperand(const SharedTile &tile, LaneRows lanes, int64_t row,
-                     int64_t chunk, bool transpose);
-  Values loadQOperand(int64_t step);
-  LaneRows rowsThenChunks();
-  LaneRows chunksThenRows();
   bool keepsQInRegisters() const { return cache.getKDim() <= 64; }
 
   //===--------------------------------------------------------------------===//
-  // Softmax.cpp
+  // Attention.cpp
   //===--------------------------------------------------------------------===//
 
   void lower(StateInitOp op);
+  void lower(QkOp op);
   void lower(MapScoresOp op);
   void lower(MaskScoresOp op);
   void lower(SoftmaxStepOp op);
   void lower(RescaleOp op);
-  Value keyOf(Value j, int64_t accRegister);
-  Value finiteOrZero(Value m);
-  /// Reduces over the four lanes that share a row.
-  Value overRow(Value value, llvm::function_ref<Value(Value, Value)> combine);
+  void lower(PvOp op);
+  /// Each score from (score, sequence, head, position, key).
+  Value mapElements(Value scores, Value coords, Value j,
+                    llvm::function_ref<Value(ValueRange)> body);
 
   //===--------------------------------------------------------------------===//
-  // Results.cpp
+  // Results.cpp, Merges.cpp
   //===--------------------------------------------------------------------===//
 
   void lower(StoreOp op);
-  void lower(ForMergesOp op);
-  void lower(MergePartialsOp op);
   void storeItem(StoreOp op);
-  /// Writes this lane's columns of a row whose first is at `row`, in elements
-  /// of `type`: `value(register)` is one of them.
-  void storeColumns(Value row, Type type, int64_t half,
-                    llvm::function_ref<Value(int64_t)> value);
-  void storeMerge(StoreOp op);
+  void storeFinal(StoreOp op);
+  void storePartial(StoreOp op);
+  void storeRows(Value fragment, Type elt,
+                 llvm::function_ref<Value(Value row)> begin);
+  void forRows(ValueRange sources, llvm::function_ref<void(ValueRange)> body);
   Value inverseOf(Value l);
   Value logSumExp(Value m, Value l, Value factor);
   /// Where head `head` of row `row` of o is, and its lse.
   Value outputRow(Value row, Value head);
   void storeLse(Value row, Value head, Value value);
 
+  void lower(ForMergesOp op);
+  void lower(MergePartialsOp op);
+  void storeMerge(StoreOp op);
+
   //===--------------------------------------------------------------------===//
   // State
   //===--------------------------------------------------------------------===//
 
-  Fragment &fragment(Value tile) { return fragments[tile]; }
-  Value scalar(Value value) { return scalars.lookup(value); }
+  /// What a scalar or tile of the kernel has become.
+  Value lowered(Value value) { return values.lookup(value); }
   int64_t threads() const { return schedule.getWarps() * 32; }
   Type element() { return kernel.getQType(); }
 
@@ -212,11 +167,11 @@ private:
   KvCacheType cache;
   int64_t group; ///< query heads per KV head
 
-  Value args, shared, thread, lane, warp;
+  Value args;
   llvm::StringMap<Value> loadedArgs;
-  mlir::IRMapping scalars;
-  llvm::DenseMap<Value, Fragment> fragments;
-  llvm::DenseMap<Value, RowCoordinates> coordinates;
+  mlir::IRMapping values;
+  /// Sequence, query head and position of each row, as row fragments.
+  llvm::DenseMap<Value, Values> coordinates;
 
   /// The current item: i32 fields, and what follows from them.
   struct {
@@ -224,16 +179,22 @@ private:
     Value partialSlot, flags;
     Value packedRows; ///< rowCount * group
   } item;
+  Value qPipeline, kvPipeline;
   /// The tiles that the pipeline visits: keys from `begin` on, while below
-  /// `end`; `slot` holds the tile that was acquired last.
+  /// `end`; `key` and `value` are those that were acquired last.
   struct {
-    Value begin, end, slot;
+    Value begin, end, key, value;
   } pipeline;
-  /// Q's registers; empty while Q is on its way or read from shared memory.
-  Values qRegisters;
-  /// The current merge and the head that this warp joins.
+  /// Q as operand A: a fragment, or the shared tile; null while it is on its
+  /// way.
+  Value q;
+  /// A merge kernel's thread, the current merge, the head that this warp joins,
+  /// and what it has joined: o has one register per 32 columns.
   struct {
+    Value lane, warp;
     Value row, slotsBegin, slotCount, head;
+    Value m, l;
+    Values o;
   } merge;
 };
 

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/target/nvidia/Fragment.h"
 #include "compiler/target/nvidia/ampere/Lowering.h"
 
 using namespace mlir;
@@ -59,7 +60,7 @@ LogicalResult AmpereLowering::checkSupported() {
   WalkResult layouts = kernel.walk([&](Operation *op) {
     for (Value result : op->getResults()) {
       auto tile = dyn_cast<TileType>(result.getType());
-      if (tile && Fragment::formOf(tile).empty()) {
+      if (tile && !isa_and_present<FragmentLayoutAttr>(tile.getLayout())) {
         op->emitOpError() << "tile " << tile
                           << " has no #pagoda.fragment: run "
                              "pagoda-nvidia-assign-layouts first";
@@ -94,6 +95,9 @@ KernelDescription AmpereLowering::describe() {
   info.heads_per_item = int32_t(schedule.getHeads());
   info.kv_tile = int32_t(schedule.getKvTile());
   info.threads = int32_t(threads());
-  info.shared_bytes = merges ? 0 : int32_t(sharedBytes());
+  info.shared_bytes =
+      merges
+          ? 0
+          : int32_t(qPipelineType().getBytes() + kvPipelineType().getBytes());
   return result;
 }

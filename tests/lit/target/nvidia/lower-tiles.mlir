@@ -1,5 +1,5 @@
 // One warp, one matrix product deep: 16 rows, 16 keys, head dim 16.
-// RUN: pagoda-opt %s -pagoda-nvidia-assign-layouts -pagoda-nvidia-lower-tiles -canonicalize -cse | FileCheck %s
+// RUN: pagoda-opt %s -pagoda-nvidia-assign-layouts -pagoda-nvidia-lower-tiles -pagoda-nvidia-lower-fragments -canonicalize -cse | FileCheck %s
 
 !cache = !pagoda.kv_cache<heads = 2, k_dim = 16, v_dim = 16, block = 5, layout = hnd, elt = f16>
 

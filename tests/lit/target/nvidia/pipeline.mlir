@@ -1,6 +1,6 @@
 // The pipeline of K and V tiles: commit, wait, acquire and release by stages. Copies
 // of a thread land in the order in which their groups were closed.
-// RUN: pagoda-opt %s -split-input-file -pagoda-nvidia-assign-layouts -pagoda-nvidia-lower-tiles -canonicalize -cse | FileCheck %s
+// RUN: pagoda-opt %s -split-input-file -pagoda-nvidia-assign-layouts -pagoda-nvidia-lower-tiles -pagoda-nvidia-lower-fragments -canonicalize -cse | FileCheck %s
 
 !cache = !pagoda.kv_cache<heads = 2, k_dim = 16, v_dim = 16, block = 5, layout = hnd, elt = f16>
 

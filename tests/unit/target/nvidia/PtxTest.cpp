@@ -192,6 +192,8 @@ TEST(Ptx, StagesOfOtherTargetsAreRefused) {
             "stage asm does not exist for sm_80, expected ptx");
   EXPECT_EQ(message(cpu, Stage::Ptx),
             "stage ptx does not exist for x86-64-v3, expected asm");
+  EXPECT_EQ(message(cpu, Stage::Fragments),
+            "stage fragments does not exist for x86-64-v3, expected target");
 }
 
 TEST(Ptx, OnlyNvidiaTargetsAreEmulated) {

@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/target/nvidia/ampere/Lowering.h"
+#include "compiler/target/nvidia/fragments/SharedTile.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/Matchers.h"
@@ -47,7 +47,7 @@ TEST(NvidiaKernelsSharedTile, EightRowsLieInEightBankGroups) {
       std::set<int64_t> places;
       for (int64_t chunk = 0; chunk < chunks; ++chunk) {
         places.insert(place(row, chunk));
-        // What loadOperand relies on.
+        // What matrix loads rely on.
         EXPECT_EQ(place(row, chunk), place(row + 8, chunk));
         EXPECT_EQ(place(row, chunk) / tile.period(), chunk / tile.period());
       }
