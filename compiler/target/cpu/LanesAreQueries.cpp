@@ -24,16 +24,13 @@ void LanesAreQueries::loadQ(const Panel &panel) {
   Type type = c.kernel.getQType(), moved = pairs ? b.i32Type() : type;
   int64_t bytes = bytesOf(moved);
   Value panelQ = panelOf(q, qColumns(), panel);
-  // Where the panel's rows come from, and those of the next panel's first
-  // vector.
-  b.forLoop(b.i64(0), b.i64(panelRows() + c.lanes), 1, [&](Value index) {
+  b.forLoop(b.i64(0), b.i64(panelRows()), 1, [&](Value index) {
     Value row = b.add(b.mul(panel.index, panelRows()), index);
     b.store(rowPointer("q", c.item, panel.head, row),
             b.at(c.slot(targets), b.mul(index, 8)));
   });
   forEachVector([&](Value n, Value vectorOffset) {
     Value target = b.at(panelQ, vectorOffset);
-    fetchVector(b.add(n, 1), kDim() * bytesOf(type));
     Values sources = rowPointers(n);
     auto load = [&](int64_t count, Value pointer) {
       Type piece = count == 1 ? moved : VectorType::get({count}, moved);
@@ -87,18 +84,6 @@ Values LanesAreQueries::rowPointers(Value n) {
   for (int64_t lane = 0; lane < c.lanes; ++lane)
     pointers.push_back(b.load(b.pointerType(), b.at(slots, lane * 8)));
   return pointers;
-}
-
-/// Rows of q and o lie far apart, each a few lines long: no hardware prefetcher
-/// follows them.
-void LanesAreQueries::fetchVector(Value n, int64_t bytes) {
-  b.forLoop(b.i64(0), b.i64(c.lanes), 1, [&](Value lane) {
-    Value row = b.add(b.mul(n, c.lanes), lane);
-    Value pointer =
-        b.load(b.pointerType(), b.at(c.slot(targets), b.mul(row, 8)));
-    for (int64_t byte = 0; byte < bytes; byte += lineBytes)
-      b.prefetch(b.at(pointer, byte), /*locality=*/3);
-  });
 }
 
 /// `lanes` vectors as a square matrix, transposed by exchanging blocks of 1, 2,
@@ -317,8 +302,6 @@ void LanesAreQueries::storeRows(const Panel &panel, Type type) {
   forEachVector([&](Value n, Value bytes) {
     Value rowsO = b.at(panelO, bytes);
     Value scale = loadRow(b.at(c.slot(scales), bytes), 0);
-    Value next = b.min(b.add(n, 1), b.i64(vectors() - 1));
-    fetchVector(next, vDim() * bytesOf(type));
     Values pointers = rowPointers(n);
     int64_t whole = vDim() / c.lanes * c.lanes;
     if (whole)

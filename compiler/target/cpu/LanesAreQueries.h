@@ -50,7 +50,7 @@ public:
                         4);
     if (normalises())
       share = c.slots.reserve(heads * rows * 4);
-    targets = c.slots.reserve((panelRows() + c.lanes) * 8);
+    targets = c.slots.reserve(panelRows() * 8);
     scales = c.slots.reserve(panelRows() * 4);
     nowhere = c.slots.reserve(vDim() * 4);
     if (packs())
@@ -170,8 +170,6 @@ private:
                    Value row);
   /// Pointers to the rows of vector n of a panel, from `targets`.
   Values rowPointers(Value n);
-  /// Fetches the first `bytes` of each.
-  void fetchVector(Value n, int64_t bytes);
   void storeRows(const Panel &panel, Type type);
   void fetchRows(const Panel &panel, Value column);
   void packPairs(const KvRows &values, Value head);
@@ -179,8 +177,8 @@ private:
                  int64_t count, ValueRange scale);
 
   int64_t q, o, m, l, alpha, s; ///< scratch offsets
-  int64_t targets;              ///< where each row of a panel is loaded from
-                                ///< or stored to, and a vector more
+  int64_t targets;              ///< where each row of a panel comes from
+                                ///< or goes to
   int64_t scales;               ///< and what it is multiplied by
   int64_t nowhere;              ///< a row that nobody reads
   int64_t share = 0;            ///< of the tile in a normalised O: 1 / l
