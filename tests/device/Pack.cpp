@@ -82,12 +82,13 @@ Expected<Library> build(const Case &c, const Machine &machine,
 }
 
 /// Under a plan by hand a case without splits is the same as with one; shapes
-/// do not depend on the element type.
+/// and layouts do not depend on the element type.
 bool isRedundant(const Case &c, DType type) {
   StringRef name = c.name;
   return c.splits == 1 ||
          (type == DType::BF16 &&
-          (name.starts_with("corner.") || name.starts_with("block.")));
+          (name.starts_with("corner.") || name.starts_with("block.") ||
+           name.starts_with("qwen3.nhd.")));
 }
 
 llvm::Error packPrimitives(const Machine &machine, const std::string &folder,

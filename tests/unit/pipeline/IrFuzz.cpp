@@ -96,8 +96,8 @@ private:
   bool lower() {
     Expected<Machine> machine = Machine::named("x86-64-v3");
     require(bool(machine), "the machine is known");
-    for (Phase phase :
-         {Phase::Attention, Phase::Tiled, Phase::Fragments, Phase::Target, Phase::Llvm}) {
+    for (Phase phase : {Phase::Attention, Phase::Tiled, Phase::Fragments,
+                        Phase::Target, Phase::Llvm}) {
       mlir::PassManager passes(&context, mlir::ModuleOp::getOperationName());
       buildPhase(passes, phase, *machine, {});
       errors = 0;

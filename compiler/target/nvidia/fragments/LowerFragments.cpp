@@ -120,6 +120,31 @@ Values FragmentLowering::inlined(Region &region, ValueRange inputs) {
       [&](Value value) { return mapping.lookupOrDefault(value); });
 }
 
+/// What the walk relies on, and verifiers cannot see.
+static LogicalResult check(LLVM::LLVMFuncOp kernel) {
+  auto threads = kernel->getAttrOfType<DenseI32ArrayAttr>(
+      NVVM::NVVMDialect::getReqntidAttrName());
+  if (!threads || threads.empty())
+    return kernel.emitOpError("must say its threads by nvvm.reqntid");
+  WalkResult result = kernel.walk([&](Operation *op) -> WalkResult {
+    bool gives = llvm::any_of(op->getResultTypes(), [](Type type) {
+      return isa<nv::NvDialect>(type.getDialect());
+    });
+    if (gives && !isOurs(op) && !isa<scf::ForOp>(op))
+      return op->emitOpError("cannot give a pagoda_nv type, expected scf.for "
+                             "or an op of pagoda_nv");
+    if (auto copy = dyn_cast<nv::CopyRowsOp>(op)) {
+      int64_t chunks = copy.getTarget().getType().getPaddedCols() / 8;
+      if (chunks > threads[0])
+        return copy.emitOpError()
+               << "rows of " << chunks << " chunks need as many threads, got "
+               << threads[0];
+    }
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
 namespace pagoda {
 #define GEN_PASS_DEF_NVIDIALOWERFRAGMENTS
 #include "compiler/Passes.h.inc"
@@ -137,10 +162,8 @@ struct NvidiaLowerFragmentsPass
         kernels.push_back(function);
     });
     for (LLVM::LLVMFuncOp kernel : kernels) {
-      if (!kernel->hasAttr(NVVM::NVVMDialect::getReqntidAttrName())) {
-        kernel.emitOpError("must say its threads by nvvm.reqntid");
+      if (failed(check(kernel)))
         return signalPassFailure();
-      }
       FragmentLowering(kernel).run();
     }
   }

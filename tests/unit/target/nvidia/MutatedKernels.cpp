@@ -47,7 +47,8 @@ Expected<const pagoda_library_info *> MutatedKernels::kernels(const Case &c) {
       mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
   buildAttention(*module, c.spec, "attention");
   mlir::PassManager toTarget(&context), toLlvm(&context);
-  for (Phase phase : {Phase::Attention, Phase::Tiled, Phase::Fragments, Phase::Target})
+  for (Phase phase :
+       {Phase::Attention, Phase::Tiled, Phase::Fragments, Phase::Target})
     buildPhase(toTarget, phase, options.machine, options.schedule);
   buildEmulatedLlvm(toLlvm);
   if (failed(toTarget.run(*module)))
