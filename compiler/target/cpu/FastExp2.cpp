@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Expands f32 math.exp2 into fourteen elementwise ops. LLVM would call libm
+// Expands f32 math.exp2 into twelve elementwise ops. LLVM would call libm
 // once per lane instead, which costs a prefill kernel nearly half of its speed.
 //
 //===----------------------------------------------------------------------===//
@@ -22,8 +22,9 @@ static constexpr float coefficients[] = {
     0.6931470036506653f, 0.24022242426872253f, 0.05550733581185341f,
     0.009671512991189957f, 0.001326472731307149f};
 
-/// Adding it leaves the nearest integer in the low mantissa bits.
-static constexpr float roundingMagic = 12582912.0f; // 1.5 * 2^23
+/// Adding it leaves the nearest integer to x, minus 1, plus the bias of an
+/// f32's exponent, in the low mantissa bits.
+static constexpr float roundingMagic = 12582912.0f + 126; // 1.5 * 2^23 + 126
 
 static Value expand(CpuBuilder &b, Value x) {
   auto type = dyn_cast<VectorType>(x.getType());
@@ -44,33 +45,29 @@ static Value expand(CpuBuilder &b, Value x) {
     return arith::CmpFOp::create(b, predicate, l, r);
   };
 
-  // 128 gives +inf by itself; a NaN does not compare and passes.
-  Value most = constant(128.0f);
+  // The power of two that is shifted into place is 2^(n - 1), n the nearest
+  // integer: 0 for n = -126, and finite for 128, where the product overflows.
+  // A NaN does not compare and passes.
+  Value most = constant(128.0f), least = constant(-126.0f);
   Value clamped = arith::SelectOp::create(
       b, compare(arith::CmpFPredicate::OLT, most, x), most, x);
+  clamped = arith::SelectOp::create(
+      b, compare(arith::CmpFPredicate::OGT, least, clamped), least, clamped);
   Value magic = constant(roundingMagic);
   Value shifted = b.addf(clamped, magic);
   Value fraction = b.subf(clamped, b.subf(shifted, magic));
-  Value sum = constant(coefficients[4]);
+  Value sum = constant(2 * coefficients[4]);
   for (float coefficient : {coefficients[3], coefficients[2], coefficients[1],
                             coefficients[0], 1.0f})
-    sum = b.fma(sum, fraction, constant(coefficient));
+    sum = b.fma(sum, fraction, constant(2 * coefficient));
 
   Attribute shift = b.getI32IntegerAttr(23);
   Value amount =
       type ? Value(arith::ConstantOp::create(
                  b, DenseElementsAttr::get(cast<VectorType>(bitsType), shift)))
            : Value(arith::ConstantOp::create(b, cast<TypedAttr>(shift)));
-  Value exponent = arith::ShLIOp::create(b, bits(shifted), amount);
-  Value scaled = arith::AddIOp::create(b, bits(sum), exponent);
-  Value result = arith::BitcastOp::create(b, x.getType(), scaled);
-  // Too small: 0. NaN: itself, since adding to its bits may have undone it.
-  Value zero = constant(0.0f);
-  Value rest = arith::SelectOp::create(
-      b, compare(arith::CmpFPredicate::OLT, x, zero), zero, x);
-  return arith::SelectOp::create(
-      b, compare(arith::CmpFPredicate::OGE, x, constant(-126.0f)), result,
-      rest);
+  Value power = arith::ShLIOp::create(b, bits(shifted), amount);
+  return b.mulf(sum, arith::BitcastOp::create(b, x.getType(), power));
 }
 
 void pagoda::expandExp2(Operation *root) {

@@ -15,11 +15,11 @@ namespace pagoda {
 /// Expands every f32 math.exp2 below `root`, scalar or vector.
 ///
 /// x = n + f with n the nearest integer and |f| <= 1/2; 2^f is a polynomial of
-/// degree 5 whose relative error is below 1.1e-7; 2^n is added to the exponent.
-/// For x in [-126, 128) the result is within 2.5 units in the last place of
-/// 2^x, and exact for integers. Below -126 (-inf included) it is 0: subnormal
-/// results are flushed. From 128 on it is +inf. NaN stays NaN.
-/// tests/unit/target/cpu/FastExp2Test.cpp checks this over all floats.
+/// degree 5 whose relative error is below 1.1e-7; it is multiplied by 2^n. For
+/// x in (-125.5, 128) the result is within 2.5 units in the last place of 2^x,
+/// and exact for integers. Up to -125.5 (-inf included) it is 0. From 128 on it
+/// is +inf. NaN stays NaN. tests/unit/target/cpu/FastExp2Test.cpp checks this
+/// over all floats.
 void expandExp2(mlir::Operation *root);
 
 } // namespace pagoda

@@ -18,32 +18,23 @@
 using namespace mlir;
 using namespace pagoda;
 
-/// Packed row r of the item is head r % group of token r / group. Rows past the
-/// item's last repeat it: they are computed and never stored. Pairs are moved
-/// as they are.
+/// Pairs are moved as they are.
 void LanesAreQueries::loadQ(const Panel &panel) {
   bool pairs = c.takesPairs();
   Type type = c.kernel.getQType(), moved = pairs ? b.i32Type() : type;
   int64_t bytes = bytesOf(moved);
   Value panelQ = panelOf(q, qColumns(), panel);
-  Value lastRow = b.sub(b.widen(c.item.packedRows), 1);
+  // Where the panel's rows come from, and those of the next panel's first
+  // vector.
+  b.forLoop(b.i64(0), b.i64(panelRows() + c.lanes), 1, [&](Value index) {
+    Value row = b.add(b.mul(panel.index, panelRows()), index);
+    b.store(rowPointer("q", c.item, panel.head, row),
+            b.at(c.slot(targets), b.mul(index, 8)));
+  });
   forEachVector([&](Value n, Value vectorOffset) {
     Value target = b.at(panelQ, vectorOffset);
-    Values sources;
-    for (int64_t lane = 0; lane < c.lanes; ++lane) {
-      Value row = b.add(
-          b.add(b.mul(panel.index, panelRows()), b.mul(n, c.lanes)), lane);
-      Value packed = b.min(row, lastRow);
-      Value token = b.div(packed, c.group);
-      Value head = b.sub(packed, b.mul(token, c.group));
-      Value entry = b.add(b.widen(c.item.rowMapOffset), token);
-      Value index =
-          b.load(b.i32Type(), b.at(c.arg("row_map"), b.mul(entry, 4)));
-      Value offset =
-          b.add(b.mul(b.widen(index), c.arg("q_token_stride")),
-                b.mul(queryHead(panel.head, head), c.arg("q_head_stride")));
-      sources.push_back(b.at(c.arg("q"), b.mul(offset, bytesOf(type))));
-    }
+    fetchVector(b.add(n, 1), kDim() * bytesOf(type));
+    Values sources = rowPointers(n);
     auto load = [&](int64_t count, Value pointer) {
       Type piece = count == 1 ? moved : VectorType::get({count}, moved);
       if (pairs)
@@ -70,6 +61,43 @@ void LanesAreQueries::loadQ(const Panel &panel) {
       }
       storeRow(column, b.at(target, d * rowBytes()), 0);
     }
+  });
+}
+
+/// Packed row r of the item is head r % group of token r / group. Rows past the
+/// item's last repeat it: they are computed and never stored.
+Value LanesAreQueries::rowPointer(StringRef tensor, const ItemValues &item,
+                                  Value head, Value row) {
+  auto arg = [&](StringRef field) { return c.arg((tensor + field).str()); };
+  Value packed = b.min(row, b.sub(b.widen(item.packedRows), 1));
+  Value token = b.div(packed, c.group);
+  Value inGroup = b.sub(packed, b.mul(token, c.group));
+  Value queryHead =
+      b.add(b.mul(b.add(b.widen(item.headBegin), head), c.group), inGroup);
+  Value entry = b.add(b.widen(item.rowMapOffset), token);
+  Value index = b.load(b.i32Type(), b.at(c.arg("row_map"), b.mul(entry, 4)));
+  Value offset = b.add(b.mul(b.widen(index), arg("_token_stride")),
+                       b.mul(queryHead, arg("_head_stride")));
+  return b.at(arg(""), b.mul(offset, bytesOf(c.kernel.getQType())));
+}
+
+Values LanesAreQueries::rowPointers(Value n) {
+  Value slots = b.at(c.slot(targets), b.mul(n, c.lanes * 8));
+  Values pointers;
+  for (int64_t lane = 0; lane < c.lanes; ++lane)
+    pointers.push_back(b.load(b.pointerType(), b.at(slots, lane * 8)));
+  return pointers;
+}
+
+/// Rows of q and o lie far apart, each a few lines long: no hardware prefetcher
+/// follows them.
+void LanesAreQueries::fetchVector(Value n, int64_t bytes) {
+  b.forLoop(b.i64(0), b.i64(c.lanes), 1, [&](Value lane) {
+    Value row = b.add(b.mul(n, c.lanes), lane);
+    Value pointer =
+        b.load(b.pointerType(), b.at(c.slot(targets), b.mul(row, 8)));
+    for (int64_t byte = 0; byte < bytes; byte += lineBytes)
+      b.prefetch(b.at(pointer, byte), /*locality=*/3);
   });
 }
 
@@ -120,8 +148,9 @@ void LanesAreQueries::initState(StateInitOp op, const Panel &panel) {
 }
 
 void LanesAreQueries::forEachScore(
-    const Panel &panel, llvm::function_ref<Value(Value, int64_t, Value)> body) {
-  b.forLoop(b.i64(0), keyCount(panel), 1, [&](Value key) {
+    const Panel &panel, Value first, Value last,
+    llvm::function_ref<Value(Value, int64_t, Value)> body) {
+  b.forLoop(first, last, 1, [&](Value key) {
     Value row = scoresOf(panel, key);
     for (int64_t n = 0; n < vectors(); ++n)
       storeRow(body(key, n, loadRow(row, n)), row, n);
@@ -132,14 +161,15 @@ void LanesAreQueries::mapScores(MapScoresOp op, const Panel &panel) {
   c.scores[op.getResult()] = c.scores.lookup(op.getS());
   Value scale = b.splat(c.scalars.lookup(op.getScale()), c.lanes);
   Value j = c.scalars.lookup(op.getJ());
-  forEachScore(panel, [&](Value key, int64_t n, Value score) {
+  auto map = [&](Value key, int64_t n, Value score) {
     Value position =
         b.add(j, Value(arith::TruncIOp::create(b, b.i32Type(), key)));
     Value inputs[] = {b.mulf(score, scale),
                       coordinates(c.rowSequences, panel, n), headsOf(panel, n),
                       coordinates(c.rowPositions, panel, n), position};
     return emitRegion(c, op.getBody(), inputs, c.lanes);
-  });
+  };
+  forEachScore(panel, firstKey(panel), keyCount(panel), map);
 }
 
 void LanesAreQueries::maskScores(MaskScoresOp op, const Panel &panel) {
@@ -149,14 +179,19 @@ void LanesAreQueries::maskScores(MaskScoresOp op, const Panel &panel) {
     return;
   Value lowest = splats(-std::numeric_limits<float>::infinity(), 1)[0];
   Value j = c.scalars.lookup(op.getJ());
-  forEachScore(panel, [&](Value key, int64_t n, Value score) {
+  auto mask = [&](Value key, int64_t n, Value score) {
     Value position =
         b.add(j, Value(arith::TruncIOp::create(b, b.i32Type(), key)));
     Value inputs[] = {coordinates(c.rowSequences, panel, n), headsOf(panel, n),
                       coordinates(c.rowPositions, panel, n), position};
     Value counts = emitRegion(c, op.getBody(), inputs, c.lanes);
     return Value(arith::SelectOp::create(b, counts, score, lowest));
-  });
+  };
+  if (!panel.clearEnd)
+    return forEachScore(panel, b.i64(0), keyCount(panel), mask);
+  if (panel.clearBegin)
+    forEachScore(panel, firstKey(panel), b.widen(panel.clearBegin), mask);
+  forEachScore(panel, b.widen(panel.clearEnd), keyCount(panel), mask);
 }
 
 void LanesAreQueries::softmaxStep(SoftmaxStepOp op, const Panel &panel) {
@@ -169,8 +204,8 @@ void LanesAreQueries::softmaxStep(SoftmaxStepOp op, const Panel &panel) {
   Values before;
   for (int64_t n = 0; n < vectors(); ++n)
     before.push_back(loadRow(rowsM, n));
-  Values after =
-      b.forLoop(b.i64(0), keys, 1, before, [&](Value key, ValueRange carried) {
+  Values after = b.forLoop(
+      firstKey(panel), keys, 1, before, [&](Value key, ValueRange carried) {
         Value row = scoresOf(panel, key);
         Values next;
         for (int64_t n = 0; n < vectors(); ++n)
@@ -197,7 +232,7 @@ void LanesAreQueries::softmaxStep(SoftmaxStepOp op, const Panel &panel) {
   bool pairs = c.takesPairs();
   Value zero = splats(0, 1)[0];
   Values sums = b.forLoop(
-      b.i64(0), keys, pairs ? 2 : 1, splats(0, vectors()),
+      firstKey(panel), keys, pairs ? 2 : 1, splats(0, vectors()),
       [&](Value key, ValueRange carried) {
         Value row = scoresOf(panel, key);
         Values next;
@@ -217,6 +252,14 @@ void LanesAreQueries::softmaxStep(SoftmaxStepOp op, const Panel &panel) {
         }
         return next;
       });
+  // The product takes a few keys at a time: those past the last weigh nothing.
+  if (panel.valid) {
+    Value written = pairs ? b.ceilDiv(keys, 2) : keys;
+    b.forLoop(written, weightCount(panel), 1, [&](Value key) {
+      for (int64_t n = 0; n < vectors(); ++n)
+        storeRow(zero, scoresOf(panel, key), n);
+    });
+  }
   for (int64_t n = 0; n < vectors(); ++n) {
     Value kept = b.mulf(loadRow(rowsL, n), decays[n]);
     Value total = b.addf(kept, sums[n]);
@@ -274,10 +317,9 @@ void LanesAreQueries::storeRows(const Panel &panel, Type type) {
   forEachVector([&](Value n, Value bytes) {
     Value rowsO = b.at(panelO, bytes);
     Value scale = loadRow(b.at(c.slot(scales), bytes), 0);
-    Value slots = b.at(c.slot(targets), b.mul(n, c.lanes * 8));
-    Values pointers;
-    for (int64_t lane = 0; lane < c.lanes; ++lane)
-      pointers.push_back(b.load(b.pointerType(), b.at(slots, lane * 8)));
+    Value next = b.min(b.add(n, 1), b.i64(vectors() - 1));
+    fetchVector(next, vDim() * bytesOf(type));
+    Values pointers = rowPointers(n);
     int64_t whole = vDim() / c.lanes * c.lanes;
     if (whole)
       b.forLoop(b.i64(0), b.i64(whole), c.lanes, [&](Value d) {

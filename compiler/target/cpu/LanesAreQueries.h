@@ -29,7 +29,12 @@
 
 #include "compiler/target/cpu/TileEmitter.h"
 
+#include <numeric>
+
 namespace pagoda {
+
+/// Bytes of a cache line.
+constexpr int64_t lineBytes = 64;
 
 class LanesAreQueries final : public TileEmitter {
 public:
@@ -45,7 +50,7 @@ public:
                         4);
     if (normalises())
       share = c.slots.reserve(heads * rows * 4);
-    targets = c.slots.reserve(panelRows() * 8);
+    targets = c.slots.reserve((panelRows() + c.lanes) * 8);
     scales = c.slots.reserve(panelRows() * 4);
     nowhere = c.slots.reserve(vDim() * 4);
     if (packs())
@@ -55,6 +60,7 @@ public:
       packedKeys = c.slots.reserve(c.kvTile() * kDim() * 4);
   }
 
+  bool visitsInTurn() const override { return !naive(); }
   int64_t panelRows() const override { return vectors() * c.lanes; }
   void prepareTile(const KvRows &keys, const KvRows &values,
                    Value head) override;
@@ -121,13 +127,32 @@ private:
   Value keyCount(const Panel &panel) {
     return panel.valid ? b.widen(panel.valid) : b.i64(c.kvTile());
   }
+  /// Columns of P that the second product takes at a time, and how many it
+  /// takes in all.
+  int64_t weightStep() const { return pColumns() % 4 == 0 ? 4 : 1; }
+  Value weightCount(const Panel &panel) {
+    if (!panel.valid)
+      return b.i64(pColumns());
+    Value keys = keyCount(panel);
+    return b.mul(b.ceilDiv(keys, weightStep() * (c.takesPairs() ? 2 : 1)),
+                 weightStep());
+  }
+  /// Where a panel's keys begin, rounded down to whole steps of both products.
+  Value firstKey(const Panel &panel) {
+    if (!panel.begin)
+      return b.i64(0);
+    int64_t step =
+        std::lcm(blockRows(), weightStep() * (c.takesPairs() ? 2 : 1));
+    return b.mul(b.div(b.widen(panel.begin), step), step);
+  }
   /// The panel's part of S^T, from row `index` (a key) on.
   Value scoresOf(const Panel &panel, Value index) {
     Value scores = naive() ? panelOf(s, c.kvTile(), panel) : c.slot(s);
     return b.at(scores, b.mul(index, rowBytes()));
   }
-  /// Rewrites the panel's scores key by key: `body(key, vector, score)`.
-  void forEachScore(const Panel &panel,
+  /// Rewrites the panel's scores of keys [first, last), key by key: `body(key,
+  /// vector, score)`.
+  void forEachScore(const Panel &panel, Value first, Value last,
                     llvm::function_ref<Value(Value, int64_t, Value)> body);
   /// Vector n of a coordinate array (i32), for this panel's rows.
   Value coordinates(int64_t slot, const Panel &panel, int64_t n) {
@@ -140,13 +165,22 @@ private:
                  b.splat(headsBefore(panel), c.lanes));
   }
   Values transposed(Values rows);
+  /// Where packed row `row` (i64) of an item lies in tensor q or o.
+  Value rowPointer(llvm::StringRef tensor, const ItemValues &item, Value head,
+                   Value row);
+  /// Pointers to the rows of vector n of a panel, from `targets`.
+  Values rowPointers(Value n);
+  /// Fetches the first `bytes` of each.
+  void fetchVector(Value n, int64_t bytes);
   void storeRows(const Panel &panel, Type type);
+  void fetchRows(const Panel &panel, Value column);
   void packPairs(const KvRows &values, Value head);
   void pvColumns(const KvRows &rows, const Panel &panel, Value column,
                  int64_t count, ValueRange scale);
 
   int64_t q, o, m, l, alpha, s; ///< scratch offsets
-  int64_t targets;              ///< where each row of a panel is stored to
+  int64_t targets;              ///< where each row of a panel is loaded from
+                                ///< or stored to, and a vector more
   int64_t scales;               ///< and what it is multiplied by
   int64_t nowhere;              ///< a row that nobody reads
   int64_t share = 0;            ///< of the tile in a normalised O: 1 / l

@@ -25,9 +25,6 @@
 using namespace mlir;
 using namespace pagoda;
 
-/// Bytes of a cache line.
-constexpr int64_t lineBytes = 64;
-
 Value LanesAreQueries::loadFactor(Value row, int64_t n) {
   Type element = c.takesPairs() ? b.i32Type() : Type(b.getF32Type());
   return b.load(VectorType::get({c.lanes}, element),
@@ -151,7 +148,7 @@ void LanesAreQueries::qk(QkOp op, const Panel &panel) {
 
   // Key rows in groups of block_rows; those past the valid count of a last
   // group point at a row that exists, and what they give is not looked at.
-  b.forLoop(b.i64(0), keyCount(panel), block, [&](Value key) {
+  b.forLoop(firstKey(panel), keyCount(panel), block, [&](Value key) {
     SmallVector<Value> pointers, nextRows;
     for (int64_t r = 0; r < block; ++r) {
       Value index = b.add(key, r);
@@ -176,9 +173,8 @@ void LanesAreQueries::qk(QkOp op, const Panel &panel) {
       }
       return sums;
     };
-    // A cache line of f32 at a time, and of the next rows meanwhile. Masked
-    // tiles are few and get by with less code: generating it takes time.
-    const int64_t unroll = panel.valid ? 4 : lineBytes / 4;
+    // A cache line of f32 at a time, and of the next rows meanwhile.
+    const int64_t unroll = lineBytes / 4;
     int64_t whole = columns / unroll * unroll;
     Values sums = splats(0, block * vectors());
     if (whole)
@@ -209,9 +205,45 @@ void LanesAreQueries::qk(QkOp op, const Panel &panel) {
   });
 }
 
+/// Fetches rows that will be waited for otherwise, a share with each block of
+/// columns: in a panel's last visit those that its results go to; in its first,
+/// the queries of the panel after it; in the last visit of an item's last panel
+/// those of the next item's first.
+void LanesAreQueries::fetchRows(const Panel &panel, Value column) {
+  auto share = [&](Value column) {
+    return b.div(b.mul(column, panelRows()), vDim());
+  };
+  Value first = share(column);
+  Value last = share(b.min(b.add(column, blockRows()), b.i64(vDim())));
+  auto fetch = [&](StringRef tensor, const ItemValues &item, Value index,
+                   int64_t dim) {
+    Value before = b.mul(index, panelRows());
+    b.forLoop(first, last, 1, [&](Value row) {
+      Value pointer = rowPointer(tensor, item, panel.head, b.add(before, row));
+      int64_t bytes = dim * bytesOf(c.kernel.getQType());
+      for (int64_t byte = 0; byte < bytes; byte += lineBytes)
+        b.prefetch(b.at(pointer, byte), /*locality=*/2);
+    });
+  };
+  Value after = b.add(panel.index, 1);
+  Value isInner =
+      b.compare(arith::CmpIPredicate::slt, b.mul(after, panelRows()),
+                b.widen(c.item.packedRows));
+  if (panel.isFirst)
+    b.ifThen(arith::AndIOp::create(b, panel.isFirst, isInner),
+             [&] { fetch("q", c.item, after, kDim()); });
+  if (panel.isLast)
+    b.ifThen(panel.isLast, [&] {
+      fetch("o", c.item, panel.index, vDim());
+      b.ifThenElse(
+          isInner, [] {}, [&] { fetch("q", c.next, b.i64(0), kDim()); });
+    });
+}
+
 /// Columns `column` to `column + count - 1` of O: one register block.
 void LanesAreQueries::pvColumns(const KvRows &rows, const Panel &panel,
                                 Value column, int64_t count, ValueRange scale) {
+  fetchRows(panel, column);
   Type type = packs() ? b.getF32Type() : c.cache.getElt();
   int64_t bytes = bytesOf(type), rowOfBlock = blockRows() * 4;
   Value p = scoresOf(panel, b.i64(0));
@@ -219,14 +251,14 @@ void LanesAreQueries::pvColumns(const KvRows &rows, const Panel &panel,
   Value offset =
       b.add(b.mul(panel.head, rows.headStride), b.mul(column, bytes));
   Value block = b.at(c.slot(packed), b.mul(column, pColumns() * 4));
-  // A last pair of keys may lack its second.
-  Value keys = keyCount(panel), pairs = b.ceilDiv(keys, 2);
+  Value keys = keyCount(panel);
   // `key`: a key, or a pair of them.
   auto step = [&](Value key, int64_t ahead, Values next) {
     Value row = b.at(b.at(p, b.mul(key, rowBytes())), ahead * rowBytes());
     Values vectorsOfP;
     for (int64_t n = 0; n < vectors(); ++n)
       vectorsOfP.push_back(loadFactor(row, n));
+    // A last pair of keys may lack its second.
     Value mask;
     if (c.takesPairs() && panel.valid)
       mask = b.select(
@@ -244,16 +276,15 @@ void LanesAreQueries::pvColumns(const KvRows &rows, const Panel &panel,
     }
     return next;
   };
-  // Whole tiles have a known number of keys: several at a time.
-  int64_t unroll = !panel.valid && pColumns() % 4 == 0 ? 4 : 1;
-  Values sums = b.forLoop(b.i64(0), c.takesPairs() ? pairs : keys, unroll,
-                          splats(0, count * vectors()),
-                          [&](Value key, ValueRange carried) {
-                            Values next(carried);
-                            for (int64_t ahead = 0; ahead < unroll; ++ahead)
-                              next = step(key, ahead, next);
-                            return next;
-                          });
+  Value first = b.div(firstKey(panel), c.takesPairs() ? 2 : 1);
+  Values sums = b.forLoop(
+      first, weightCount(panel), weightStep(), splats(0, count * vectors()),
+      [&](Value key, ValueRange carried) {
+        Values next(carried);
+        for (int64_t ahead = 0; ahead < weightStep(); ++ahead)
+          next = step(key, ahead, next);
+        return next;
+      });
   for (int64_t r = 0; r < count; ++r)
     for (int64_t n = 0; n < vectors(); ++n) {
       Value row = b.at(target, r * rowBytes());

@@ -16,6 +16,8 @@
 #include "compiler/target/cpu/LowerTiles.h"
 #include "compiler/Passes.h"
 #include "compiler/target/cpu/CheckKernel.h"
+#include "compiler/target/cpu/KvPointers.h"
+#include "compiler/target/cpu/PanelVisits.h"
 #include "compiler/target/cpu/TileEmitter.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -53,6 +55,18 @@ Value KernelContext::aux(StringRef name, int64_t offset, Type type) {
   return value;
 }
 
+ItemValues KernelContext::loadItem(Value pointer) {
+  auto field = [&](StringRef name) {
+    return b.load(b.i32Type(), b.at(pointer, itemField(name).offset));
+  };
+  ItemValues values = {
+      field("table_row"),    field("row_map_offset"), field("row_count"),
+      field("head_begin"),   field("kv_end"),         field("kv_begin"),
+      field("partial_slot"), field("flags"),          {}};
+  values.packedRows = b.mul(values.rowCount, group);
+  return values;
+}
+
 namespace {
 
 class KernelLowering {
@@ -68,8 +82,6 @@ private:
   void lowerCoords(CoordsOp op);
   void lowerKvRange(KvRangeOp op);
   void lowerKvLoop(KvLoopOp op);
-  void lowerKvRef(KvRefOp op, Value j);
-  void gatherRows(int64_t pointers, int64_t dim, Value count);
   void computePanelRanges(KvRangeOp op);
   SmallVector<Value> visibleKeys(KvRangeOp op, Value seq, Value qLo, Value qHi);
   KernelDescription describe();
@@ -77,6 +89,10 @@ private:
   CpuBuilder &b;
   KernelContext c;
   std::unique_ptr<TileEmitter> emitter;
+  std::optional<PanelVisits> visits;
+  /// Rows may begin to see keys at different ones: there are masked tiles
+  /// before the full ones.
+  bool rangeBegins = false;
 };
 
 } // namespace
@@ -156,11 +172,19 @@ void KernelLowering::lowerBody(Block &block) {
           c.scalars.map(arg.getResult(), c.arg(arg.getField()));
         })
         .Case([&](LoadQOp) {
-          perPanel([&](const Panel &panel) { emitter->loadQ(panel); });
+          if (!emitter->visitsInTurn())
+            perPanel([&](const Panel &panel) { emitter->loadQ(panel); });
         })
         .Case([&](CoordsOp coords) { lowerCoords(coords); })
         .Case([&](KvRangeOp range) { lowerKvRange(range); })
         .Case([&](StateInitOp init) {
+          if (emitter->visitsInTurn()) {
+            visits.emplace(
+                c, *emitter,
+                b.getBlock()->getParent()->getParentOfType<LLVM::LLVMFuncOp>(),
+                init, *block.getOps<StoreOp>().begin());
+            return visits->begin();
+          }
           perPanel(
               [&](const Panel &panel) { emitter->initState(init, panel); });
         })
@@ -171,6 +195,8 @@ void KernelLowering::lowerBody(Block &block) {
           });
         })
         .Case([&](StoreOp store) {
+          if (visits)
+            return visits->finish();
           perPanel([&](const Panel &panel) { emitter->store(store, panel); });
         })
         .Case([&](YieldOp) {})
@@ -187,15 +213,13 @@ void KernelLowering::lowerForItems(ForItemsOp op) {
   auto function = b.getBlock()->getParentOp();
   Block &entry = function->getRegion(0).front();
   b.forLoop(entry.getArgument(1), entry.getArgument(2), 1, [&](Value index) {
-    Value item = b.at(items, b.mul(index, int64_t(sizeof(pagoda_work_item))));
-    auto field = [&](StringRef name) {
-      return b.load(b.i32Type(), b.at(item, itemField(name).offset));
+    auto pointerTo = [&](Value index) {
+      return b.at(items, b.mul(index, int64_t(sizeof(pagoda_work_item))));
     };
-    c.item = {
-        field("table_row"),    field("row_map_offset"), field("row_count"),
-        field("head_begin"),   field("kv_end"),         field("kv_begin"),
-        field("partial_slot"), field("flags"),          {}};
-    c.item.packedRows = b.mul(c.item.rowCount, c.group);
+    c.itemPointer = pointerTo(index);
+    c.item = c.loadItem(c.itemPointer);
+    c.next = c.loadItem(
+        pointerTo(b.min(b.add(index, 1), b.sub(entry.getArgument(2), 1))));
     lowerBody(op.getBody().front());
   });
 }
@@ -275,6 +299,8 @@ void KernelLowering::lowerKvRange(KvRangeOp op) {
     for (Value &key : keys)
       key = b.min(b.max(key, begin), end);
     computePanelRanges(op);
+    Operation *yield = op.getBody().front().getTerminator();
+    rangeBegins = yield->getOperand(0) != yield->getOperand(1);
   }
   // Rounded to tiles counted from the item's first key: `lo` and `full_hi`
   // down, `full_lo` up. Without a full run everything is masked tail.
@@ -301,10 +327,10 @@ void KernelLowering::lowerKvRange(KvRangeOp op) {
 /// A panel holds fewer query positions than the item, so it sees fewer keys:
 /// knowing which saves most of the work above the diagonal.
 void KernelLowering::computePanelRanges(KvRangeOp op) {
-  if (emitter->panels() == 1 || c.maxTokens() == 1)
+  bool masksByRow = c.schedule.getLanes() == Lanes::head_dim;
+  if ((emitter->panels() == 1 && masksByRow) || c.maxTokens() == 1)
     return;
-  c.panelBegin = c.slots.reserve(emitter->panels() * 4);
-  c.panelEnd = c.slots.reserve(emitter->panels() * 4);
+  c.panelRanges = c.slots.reserve(emitter->panels() * 16);
   int64_t rows = emitter->panelRows();
   Value count = b.ceilDiv(c.item.packedRows, rows);
   b.forLoop(b.i32(0), count, 1, [&](Value panel) {
@@ -317,9 +343,9 @@ void KernelLowering::computePanelRanges(KvRangeOp op) {
         visibleKeys(op, coordinate(c.rowSequences, firstRow),
                     coordinate(c.rowPositions, firstRow),
                     coordinate(c.rowPositions, lastRow));
-    Value slot = b.mul(b.widen(panel), 4);
-    b.store(keys[0], b.at(c.slot(*c.panelBegin), slot));
-    b.store(keys[3], b.at(c.slot(*c.panelEnd), slot));
+    Value range = b.at(c.slot(*c.panelRanges), b.mul(b.widen(panel), 16));
+    for (auto [i, key] : llvm::enumerate(keys))
+      b.store(key, b.at(range, i * 4));
   });
 }
 
@@ -332,7 +358,7 @@ void KernelLowering::lowerKvLoop(KvLoopOp op) {
     bool masked = false;
     for (Operation &inner : block) {
       if (auto ref = dyn_cast<KvRefOp>(inner)) {
-        lowerKvRef(ref, j);
+        c.kvRows[ref.getRef()] = pointToRows(c, ref, j);
         limit = ref.getLimit();
       }
       masked |= isa<MaskScoresOp>(inner);
@@ -350,7 +376,9 @@ void KernelLowering::lowerKvLoop(KvLoopOp op) {
       visible = b.min(b.sub(c.scalars.lookup(limit), j), visible);
     ArrayRef<Operation *> round; // the ops that a visit of a panel runs
     auto perPanel = [&](const Panel &whole) {
-      auto body = [&](const Panel &panel) {
+      auto body = [&](Panel panel) {
+        if (visits)
+          panel.isFirst = visits->open(panel);
         emitter->prefetchNext(keys, values, panel);
         for (Operation *inner : round) {
           TypeSwitch<Operation *>(inner)
@@ -366,22 +394,39 @@ void KernelLowering::lowerKvLoop(KvLoopOp op) {
               })
               .Case([&](PvOp pv) { emitter->pv(pv, panel); });
         }
+        if (visits)
+          visits->close(panel);
       };
       if (!masked)
         return body(whole);
       // How much of this tile the panel can see at all.
       Panel panel = whole;
-      auto bound = [&](int64_t array) {
-        return b.load(b.i32Type(), b.at(c.slot(array), b.mul(panel.index, 4)));
+      auto endsBy = [&](Value end) {
+        return b.compare(Predicate::sle, end, b.add(j, c.kvTile()));
       };
-      if (!c.panelEnd) {
+      if (!c.panelRanges) {
         panel.valid = limit ? visible : Value();
+        panel.isLast = limit ? endsBy(c.scalars.lookup(limit)) : Value();
         return body(panel);
       }
-      panel.valid = b.min(visible, b.sub(bound(*c.panelEnd), j));
+      Value range = b.at(c.slot(*c.panelRanges), b.mul(panel.index, 16));
+      Value begin, fullBegin, fullEnd, end;
+      Value *bounds[] = {&begin, &fullBegin, &fullEnd, &end};
+      for (auto [i, bound] : llvm::enumerate(bounds))
+        *bound = b.load(b.i32Type(), b.at(range, i * 4));
+      auto inTile = [&](Value key) {
+        return b.max(b.min(b.sub(key, j), panel.valid), b.i32(0));
+      };
+      panel.valid = b.min(visible, b.sub(end, j));
+      panel.isLast = endsBy(limit ? b.min(end, c.scalars.lookup(limit)) : end);
+      panel.clearEnd = inTile(fullEnd);
+      if (rangeBegins) {
+        panel.begin = inTile(begin);
+        panel.clearBegin = inTile(fullBegin);
+        panel.clearEnd = b.max(panel.clearEnd, panel.clearBegin);
+      }
       Value some = b.compare(Predicate::sgt, panel.valid, b.i32(0));
-      Value begun =
-          b.compare(Predicate::slt, bound(*c.panelBegin), b.add(j, c.kvTile()));
+      Value begun = b.compare(Predicate::slt, begin, b.add(j, c.kvTile()));
       b.ifThen(arith::AndIOp::create(b, some, begun), [&] { body(panel); });
     };
     SmallVector<Operation *> ops(llvm::make_pointer_range(block));
@@ -402,78 +447,6 @@ void KernelLowering::lowerKvLoop(KvLoopOp op) {
     round = ops;
     emitter->forEachPanel(perPanel, prepare);
   });
-}
-
-/// Copies the rows of a tile together and lets their pointers name the copies.
-void KernelLowering::gatherRows(int64_t pointers, int64_t dim, Value count) {
-  Type type = c.cache.getElt();
-  int64_t bytes = dim * type.getIntOrFloatBitWidth() / 8;
-  int64_t copies = c.slots.reserve(c.kvTile() * bytes);
-  b.forLoop(b.i64(0), b.widen(count), 1, [&](Value key) {
-    Value slot = b.at(c.slot(pointers), b.mul(key, 8));
-    Value source = b.load(b.pointerType(), slot);
-    Value target = b.at(c.slot(copies), b.mul(key, bytes));
-    LLVM::MemcpyInlineOp::create(b, target, source, b.getI64IntegerAttr(bytes),
-                                 /*isVolatile=*/false);
-    b.store(target, slot);
-  });
-}
-
-/// Stores a pointer to each row of the tile. Block size, alignment and strides
-/// matter only here; what reads keys and values sees pointers.
-void KernelLowering::lowerKvRef(KvRefOp op, Value j) {
-  bool key = op.getPart() == KvPart::key;
-  std::string prefix = key ? "k." : "v.";
-  int64_t bytes = c.cache.getElt().getIntOrFloatBitWidth() / 8;
-  int64_t keys = c.kvTile(), block = c.cache.getBlock();
-  auto field = [&](const char *name) { return c.arg(prefix + name); };
-  Value headStride = b.mul(field("head_stride"), bytes);
-  Value firstHead = b.mul(b.widen(c.item.headBegin), headStride);
-  Value base = b.at(field("base"), firstHead);
-  Value blockStride = b.mul(field("block_stride"), bytes);
-  Value tokenStride = b.mul(field("token_stride"), bytes);
-  Value tableRow = b.at(
-      c.arg("block_table"),
-      b.mul(b.mul(b.widen(c.item.tableRow), c.arg("block_table_stride")), 4));
-
-  KvRows rows;
-  rows.headStride = headStride;
-  if (op.getLimit())
-    rows.valid = b.min(b.sub(c.scalars.lookup(op.getLimit()), j), b.i32(keys));
-  // Rows past `last` do not exist: their pointers repeat the last one, so that
-  // the block table is never read beyond the item's keys.
-  auto fill = [&](Value first, Value last) {
-    int64_t slot = c.slots.reserve(keys * 8);
-    b.forLoop(b.i32(0), b.i32(keys), 1, [&](Value index) {
-      Value position = b.add(first, index);
-      if (last)
-        position = b.min(position, last);
-      Value logical = b.div(position, block);
-      Value inBlock = b.sub(position, b.mul(logical, block));
-      Value physical =
-          b.load(b.i32Type(), b.at(tableRow, b.mul(b.widen(logical), 4)));
-      Value offset = b.add(b.mul(b.widen(physical), blockStride),
-                           b.mul(b.widen(inBlock), tokenStride));
-      b.store(b.at(base, offset), b.at(c.slot(slot), b.mul(b.widen(index), 8)));
-    });
-    return slot;
-  };
-  Value last;
-  if (op.getLimit())
-    last = b.sub(c.scalars.lookup(op.getLimit()), 1);
-  rows.pointers = fill(j, last);
-  if (c.schedule.getOrder() == LoopOrder::gather)
-    gatherRows(rows.pointers, key ? c.cache.getKDim() : c.cache.getVDim(),
-               rows.valid ? rows.valid : b.i32(keys));
-  // What is read right after the keys: this tile's values in decode, in prefill
-  // the next tile.
-  bool decodes = c.schedule.getLanes() == Lanes::head_dim;
-  int64_t distance = c.schedule.getPrefetch() - (decodes ? 1 : 0);
-  if (c.schedule.getPrefetch() && (!key || c.packsKeys()))
-    rows.nextPointers =
-        distance ? fill(b.add(j, distance * keys), b.sub(c.item.kvEnd, 1))
-                 : rows.pointers;
-  c.kvRows[op.getRef()] = rows;
 }
 
 LogicalResult pagoda::lowerCpuTiles(KernelOp kernel) {

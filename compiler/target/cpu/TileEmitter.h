@@ -77,11 +77,31 @@ struct Scores {
 struct Panel {
   Value head;  ///< i64, 0 .. heads per item - 1
   Value index; ///< i64, panel within the head
-  Value valid; ///< i32, keys of this tile that the panel can see; null: all
+  Value valid =
+      {}; ///< i32, keys of this tile that the panel can see; null: all
+  /// i32: before `begin`, the panel sees none; keys [clearBegin, clearEnd)
+  /// count for all its rows and need no mask. A null begin is 0, a null
+  /// clearEnd says that nothing is known.
+  Value begin = {}, clearBegin = {}, clearEnd = {};
+  /// i1: whether this is the first tile that the panel meets, and the last.
+  /// Null: not known.
+  Value isFirst = {}, isLast = {};
+};
+
+/// Values of the function that is being emitted.
+struct FunctionValues {
+  Value args, scratch;
+  Value itemPointer; ///< to `item`
+  ItemValues item;
+  ItemValues next; ///< the item after this one, or the last again
+  /// Scalars of the kernel's body (arguments, loop bounds) in lowered form.
+  mlir::IRMapping scalars;
+  /// Fields of pagoda_attention_args and of auxiliary tensors, once loaded.
+  llvm::StringMap<Value> loadedArgs;
 };
 
 /// What lowering knows while it walks a kernel.
-struct KernelContext {
+struct KernelContext : FunctionValues {
   KernelContext(CpuBuilder &b, KernelOp kernel)
       : b(b), kernel(kernel), schedule(kernel.getSchedule()),
         cache(kernel.getCacheType()), group(kernel.getGroup()),
@@ -93,26 +113,24 @@ struct KernelContext {
   KvCacheType cache;
   int64_t group; ///< query heads per KV head
   int64_t lanes; ///< f32 lanes of a vector
-  Value args, scratch;
   Scratch slots;
-  ItemValues item;
-  /// Scalars of the kernel's body (arguments, loop bounds) in lowered form.
-  mlir::IRMapping scalars;
   llvm::DenseMap<Value, KvRows> kvRows;
   llvm::DenseMap<Value, Scores> scores;
   /// Accumulators whose rescaling is still due: pv multiplies while it loads.
   llvm::DenseSet<Value> pendingRescale;
   /// Coordinates of the item's packed rows: i32 arrays in scratch.
   int64_t rowPositions = 0, rowHeads = 0, rowSequences = 0;
-  /// One past the last and first key that each panel can see, i32 arrays in
-  /// scratch; only where the range region says so.
-  std::optional<int64_t> panelEnd, panelBegin;
+  /// What the range region says of each panel: an array of (lo, full_lo,
+  /// full_hi, hi), i32, in scratch; only where there is something to say.
+  std::optional<int64_t> panelRanges;
 
   /// A field of pagoda_attention_args, loaded at the top of the kernel.
   Value arg(llvm::StringRef field);
   /// A field of auxiliary tensor `number` at byte `offset` of its record,
   /// loaded likewise.
   Value aux(llvm::StringRef name, int64_t offset, Type type);
+  /// The work item at `pointer`.
+  ItemValues loadItem(Value pointer);
   Value slot(int64_t offset) { return b.at(scratch, offset); }
   int64_t rows() const { return schedule.getQTile(); }
   int64_t kvTile() const { return schedule.getKvTile(); }
@@ -124,9 +142,6 @@ struct KernelContext {
   bool takesPairs() const { return schedule.getPack() == 2; }
   /// Query tokens that an item may hold.
   int64_t maxTokens() const { return rows() / group; }
-
-private:
-  llvm::StringMap<Value> loadedArgs;
 };
 
 /// Lowers the tile ops of one layout.
@@ -153,6 +168,9 @@ public:
   virtual void loadQ(const Panel &panel) = 0;
   virtual void initState(StateInitOp op, const Panel &panel) = 0;
   virtual void qk(QkOp op, const Panel &panel) = 0;
+  /// Whether panels take turns at a tile, each by itself: its rows may then
+  /// come and go with its visits.
+  virtual bool visitsInTurn() const { return false; }
   /// Lowers `op` for all panels of the tile, before anything else that they do,
   /// and returns true; or returns false, and each panel calls qk. `valid` (i32)
   /// keys exist, null: all.

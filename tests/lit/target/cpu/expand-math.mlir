@@ -1,16 +1,17 @@
 // RUN: pagoda-opt %s --pagoda-cpu-expand-math | FileCheck %s --implicit-check-not=math.exp2 --implicit-check-not=math.log --implicit-check-not=math.tanh
 
-// exp2 by shift-and-polynomial: the nearest integer by adding 1.5 * 2^23, five
-// coefficients and the constant one by fma, the integer into the exponent.
+// exp2 by shift-and-polynomial: the nearest integer by adding 1.5 * 2^23 and a
+// bias, five coefficients and the constant one by fma, times the power of two.
+// The last op is the product: nothing is selected after it.
 // CHECK-LABEL: func.func @vector
 // CHECK-SAME: (%[[X:.*]]: vector<8xf32>)
 // CHECK: %[[SHIFTED:.*]] = arith.addf %{{.*}} : vector<8xf32>
 // CHECK-COUNT-5: vector.fma %{{.*}} : vector<8xf32>
 // CHECK: arith.bitcast %[[SHIFTED]] : vector<8xf32> to vector<8xi32>
 // CHECK: arith.shli %{{.*}} : vector<8xi32>
-// CHECK: arith.addi %{{.*}} : vector<8xi32>
-// CHECK: arith.select
-// CHECK: return
+// CHECK: %[[POWER:.*]] = arith.bitcast %{{.*}} : vector<8xi32> to vector<8xf32>
+// CHECK-NEXT: %[[Y:.*]] = arith.mulf %{{.*}}, %[[POWER]] : vector<8xf32>
+// CHECK-NEXT: return %[[Y]]
 func.func @vector(%x: vector<8xf32>) -> vector<8xf32> {
   %y = math.exp2 %x : vector<8xf32>
   return %y : vector<8xf32>

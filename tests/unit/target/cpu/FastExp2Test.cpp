@@ -97,7 +97,7 @@ protected:
         float x = in[i], y = out[i];
         if (std::isnan(x))
           ASSERT_TRUE(std::isnan(y)) << x;
-        else if (x < -126)
+        else if (x <= -125.5f)
           ASSERT_EQ(y, 0.0f) << x;
         else if (x >= 128)
           ASSERT_EQ(y, std::numeric_limits<float>::infinity()) << x;
@@ -120,7 +120,7 @@ protected:
 };
 
 TEST_F(FastExp2, IntegersAreExact) {
-  for (int n = -126; n <= 127; ++n)
+  for (int n = -125; n <= 127; ++n)
     EXPECT_EQ(one(float(n)), std::ldexp(1.0f, n)) << n;
 }
 
@@ -129,8 +129,8 @@ TEST_F(FastExp2, EndsOfTheRange) {
   EXPECT_EQ(one(-infinity), 0.0f);
   EXPECT_EQ(one(infinity), infinity);
   EXPECT_EQ(one(128.0f), infinity);
-  EXPECT_EQ(one(-126.0f), std::numeric_limits<float>::min());
-  EXPECT_EQ(one(std::nextafter(-126.0f, -127.0f)), 0.0f);
+  EXPECT_GT(one(std::nextafter(-125.5f, 0.0f)), 0.0f);
+  EXPECT_EQ(one(-125.5f), 0.0f);
   EXPECT_LT(one(std::nextafter(128.0f, 0.0f)), infinity);
 }
 
