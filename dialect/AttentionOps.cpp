@@ -15,42 +15,6 @@
 using namespace mlir;
 using namespace pagoda;
 
-LogicalResult pagoda::verifyRegionSignature(Operation *op, Region &region,
-                                            StringRef name,
-                                            ArrayRef<Type> arguments,
-                                            ArrayRef<Type> results) {
-  if (region.empty())
-    return success();
-  if (region.getArgumentTypes() != TypeRange(arguments))
-    return op->emitOpError()
-           << name << " region must take (" << arguments << "), got ("
-           << region.getArgumentTypes() << ") (R1)";
-  // Runs before the block is known to have a terminator.
-  Block &block = region.back();
-  auto yield = block.empty() ? YieldOp() : dyn_cast<YieldOp>(block.back());
-  if (!yield)
-    return op->emitOpError() << name << " region must end in pagoda.yield (R2)";
-  if (yield.getValues().getTypes() != TypeRange(results))
-    return op->emitOpError()
-           << name << " region must yield (" << results << "), got ("
-           << yield.getValues().getTypes() << ") (R2)";
-  return success();
-}
-
-SmallVector<Type> pagoda::rangeArguments(MLIRContext *context) {
-  return SmallVector<Type>(3, IntegerType::get(context, 32));
-}
-
-SmallVector<Type> pagoda::maskArguments(MLIRContext *context) {
-  return SmallVector<Type>(4, IntegerType::get(context, 32));
-}
-
-SmallVector<Type> pagoda::scoreArguments(MLIRContext *context) {
-  SmallVector<Type> types = maskArguments(context);
-  types.insert(types.begin(), Float32Type::get(context));
-  return types;
-}
-
 /// A ranked tensor of `rank` dimensions, or a diagnostic.
 static FailureOr<RankedTensorType> ranked(Operation *op, StringRef what,
                                           Value value, int64_t rank) {

@@ -85,7 +85,9 @@ def Pagoda_AttentionOp : Pagoda_Op<"attention",
           | `alibi` `(` $alibi `:` type($alibi) `)`
           | `sinks` `(` $sinks `:` type($sinks) `)`
           | `prefix_lens` `(` $prefix_lens `:` type($prefix_lens) `)` )
-    (`kv_range` $kv_range^)? (`mask_mod` $mask_mod^)? (`score_mod` $score_mod^)?
+    (`kv_range` custom<ClosedRegion>($kv_range)^)?
+    (`mask_mod` custom<ClosedRegion>($mask_mod)^)?
+    (`score_mod` custom<ClosedRegion>($score_mod)^)?
     attr-dict `:` type($q) `,` qualified(type($cache)) `,` type($block_table) `,`
     type($q_starts) `,` type($kv_lens) `->` type($o) `,` type($lse)
   }];

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Precompiled once by dialect/ and reused by compiler/ and tools/. Never included
-// by name: every file includes what it uses.
+// Precompiled once by dialect/ and reused by compiler/ and tools/. Never
+// included by name: every file includes what it uses.
 //
 //===----------------------------------------------------------------------===//
 

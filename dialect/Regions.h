@@ -1,4 +1,4 @@
-//===- Regions.h - Signatures of score, mask and range regions --*- C++ -*-===//
+//===- Regions.h - Syntax and signatures of regions -------------*- C++ -*-===//
 //
 // Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,17 +6,31 @@
 //===----------------------------------------------------------------------===//
 //
 // The regions of the attention level and of the tiled level have the same
-// signatures; this is the one place that knows them.
+// syntax and the same signatures; this is the one place that knows them.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef PAGODA_DIALECT_REGIONS_H
 #define PAGODA_DIALECT_REGIONS_H
 
-#include "mlir/IR/Operation.h"
+#include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/Region.h"
 
 namespace pagoda {
+
+/// `{ ... }`, the directive `custom<ClosedRegion>`: a final pagoda.yield of
+/// nothing may be left out. Values of the region that are used outside of it
+/// are an error here and not in the verifier, and no use of them is left when
+/// parsing fails: the parsers that TableGen generates would destroy the region
+/// under its users.
+mlir::ParseResult parseClosedRegion(mlir::OpAsmParser &parser,
+                                    mlir::Region &region);
+mlir::OptionalParseResult parseOptionalClosedRegion(mlir::OpAsmParser &parser,
+                                                    mlir::Region &region);
+void printClosedRegion(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+                       mlir::Region &region);
+void printOptionalClosedRegion(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+                               mlir::Region &region);
 
 /// (seq, head, q_pos, kv_pos), all i32.
 llvm::SmallVector<mlir::Type> maskArguments(mlir::MLIRContext *context);

@@ -56,7 +56,7 @@ class Pagoda_ForOp<string opMnemonic>
                              HasParent<"KernelOp">]> {
   let arguments = (ins Pagoda_ArgsType:$args);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$args $body attr-dict";
+  let assemblyFormat = "$args custom<ClosedRegion>($body) attr-dict";
   let hasRegionVerifier = 1;
 }
 
@@ -175,7 +175,7 @@ def Pagoda_KvRangeOp : Pagoda_Op<"kv_range",
   let arguments = (ins Pagoda_ItemType:$item, Pagoda_CoordsType:$coords, I64Attr:$step);
   let results = (outs I32:$begin, I32:$full_begin, I32:$full_end, I32:$end);
   let regions = (region MaxSizedRegion<1>:$body);
-  let assemblyFormat = "$item `,` $coords `step` $step ($body^)? attr-dict `:` qualified(type($coords))";
+  let assemblyFormat = "$item `,` $coords `step` $step (custom<OptionalClosedRegion>($body)^)? attr-dict `:` qualified(type($coords))";
   let hasRegionVerifier = 1;
 }
 
@@ -246,7 +246,7 @@ def Pagoda_MapScoresOp : Pagoda_Op<"map_scores",
   let results = (outs Pagoda_TileType:$result);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $s `,` $coords `,` $j `scale` $scale $body attr-dict `:` qualified(type($s)) `,` qualified(type($coords))
+    $s `,` $coords `,` $j `scale` $scale custom<ClosedRegion>($body) attr-dict `:` qualified(type($s)) `,` qualified(type($coords))
     `->` qualified(type($result))
   }];
   let hasVerifier = 1;
@@ -267,7 +267,7 @@ def Pagoda_MaskScoresOp : Pagoda_Op<"mask_scores",
   let results = (outs Pagoda_TileType:$result);
   let regions = (region MaxSizedRegion<1>:$body);
   let assemblyFormat = [{
-    $s `,` $coords `,` $j `limit` $limit ($body^)? attr-dict `:` qualified(type($s)) `,`
+    $s `,` $coords `,` $j `limit` $limit (custom<OptionalClosedRegion>($body)^)? attr-dict `:` qualified(type($s)) `,`
     qualified(type($coords)) `->` qualified(type($result))
   }];
   let hasVerifier = 1;

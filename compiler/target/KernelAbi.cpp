@@ -169,6 +169,8 @@ int32_t pagoda::dtypeOf(Type element) {
 
 // The integers of a description, in one list, so that writing to and reading
 // from an attribute cannot disagree.
+// A list, not statements.
+// clang-format off
 #define PAGODA_INFO_INTEGERS(X)                                                \
   X(scratch_bytes)                                                             \
   X(cpu_features)                                                              \
@@ -176,6 +178,7 @@ int32_t pagoda::dtypeOf(Type element) {
       X(v_head_dim) X(block_size) X(layout) X(q_dtype) X(k_dtype) X(v_dtype)   \
           X(o_dtype) X(max_rows) X(heads_per_item) X(kv_tile) X(threads)       \
               X(shared_bytes) X(rotary_dim) X(rope_interleaved)
+// clang-format on
 
 static constexpr StringLiteral infoAttribute = "pagoda.kernel_info";
 

@@ -191,8 +191,8 @@ static double step(engine *e, request *requests) {
   args.q_head_stride = args.o_head_stride = DIM;
   args.scale = 1.0f / sqrtf(DIM);
   CHECK(pagoda_pool_views(e->pool, 0, &args.k, &args.v));
-  CHECK(pagoda_kv_tables(e->kv, 0, &args.block_table,
-                         &args.block_table_stride));
+  CHECK(
+      pagoda_kv_tables(e->kv, 0, &args.block_table, &args.block_table_stride));
   CHECK(pagoda_attention(e->launcher, e->plan, e->kernels, &args));
 
   for (n = 0, row = 0; n < REQUESTS; ++n) {
@@ -202,8 +202,7 @@ static double step(engine *e, request *requests) {
         double expected[DIM];
         plain(r->tokens, i, h, args.scale, expected);
         for (d = 0; d < DIM; ++d) {
-          double error =
-              fabs(o[(row * Q_HEADS + h) * DIM + d] - expected[d]);
+          double error = fabs(o[(row * Q_HEADS + h) * DIM + d] - expected[d]);
           if (!(error <= worst))
             worst = error;
         }
@@ -241,8 +240,8 @@ int main(int argc, char **argv) {
     r->length = PROMPT;
     if (n == 0) {
       write_new_tokens(&e, r);
-      CHECK(pagoda_prefix_store(e.prefix, e.kv, r->seq, r->tokens, PROMPT,
-                                NULL, 0, 0));
+      CHECK(pagoda_prefix_store(e.prefix, e.kv, r->seq, r->tokens, PROMPT, NULL,
+                                0, 0));
     }
   }
   for (s = 0; s <= STEPS; ++s) {

@@ -32,6 +32,8 @@ if os.path.exists(os.path.join(config.pagoda_lib, "libpagoda_emulator.so")):
     config.available_features.add("emulator")
 if os.path.exists("/usr/local/cuda/bin/ptxas") or shutil.which("ptxas"):
     config.available_features.add("ptxas")
+if os.path.exists(os.path.join(config.llvm_tools, "clang-format")):
+    config.available_features.add("clang-format")
 if config.readelf and not config.readelf.endswith("NOTFOUND"):
     config.available_features.add("readelf")
 if os.path.exists(os.path.join(config.pagoda_build, "build.ninja")):

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The options, their checks, and descriptions of a specification. Over 500 lines
-// for the table of options, which is read against the checks below it.
+// The options, their checks, and descriptions of a specification. Over 500
+// lines for the table of options, which is read against the checks below it.
 //
 //===----------------------------------------------------------------------===//
 

@@ -20,6 +20,9 @@
 extern "C" {
 #endif
 
+/* Tables of fields, one a line, their comments in a column. */
+/* clang-format off */
+
 /* Changes whenever a struct below changes. Kernels and runtime must agree. */
 #define PAGODA_ABI_VERSION 1u
 
@@ -312,6 +315,8 @@ PAGODA_ABI_ASSERT(sizeof(pagoda_copy_args) == 72, copy_args_size);
 PAGODA_ABI_ASSERT(sizeof(pagoda_kernel_info) == 144, kernel_info_size);
 PAGODA_ABI_ASSERT(sizeof(pagoda_library_info) == 16, library_info_size);
 PAGODA_ABI_ASSERT(sizeof(pagoda_device_image) == 40, device_image_size);
+
+/* clang-format on */
 
 #ifdef __cplusplus
 }

@@ -274,7 +274,7 @@ func.func @mask_terminator(%q: tensor<?x16x128xf32>, %cache: !cache, %table: ten
   // expected-error @below {{'pagoda.attention' op mask_mod region must end in pagoda.yield (R2)}}
   %o, %lse = pagoda.attention %q, %cache, %table, %starts, %lens scale(%scale) mask_mod {
     ^bb0(%a: i32, %b: i32, %c: i32, %d: i32):
-      %t = arith.constant true
+      llvm.unreachable
     } 
     : tensor<?x16x128xf32>, !cache, tensor<?x?xi32>, tensor<?xi32>, tensor<?xi32>
     -> tensor<?x16x64xf32>, tensor<?x16xf32>
@@ -287,7 +287,7 @@ func.func @mask_terminator(%q: tensor<?x16x128xf32>, %cache: !cache, %table: ten
 
 func.func @mask_empty(%q: tensor<?x16x128xf32>, %cache: !cache, %table: tensor<?x?xi32>, %starts: tensor<?xi32>,
     %lens: tensor<?xi32>, %scale: f32) {
-  // expected-error @below {{'pagoda.attention' op mask_mod region must end in pagoda.yield (R2)}}
+  // expected-error @below {{'pagoda.attention' op mask_mod region must yield ('i1'), got () (R2)}}
   %o, %lse = pagoda.attention %q, %cache, %table, %starts, %lens scale(%scale) mask_mod {
     ^bb0(%a: i32, %b: i32, %c: i32, %d: i32):
     } 

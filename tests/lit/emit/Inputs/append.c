@@ -1,6 +1,7 @@
-/* A new token and a block copy through a generated library, with nothing but the
- * ABI header. At position 1 with frequencies pi / 2 and 0, interleaved, the pair
- * (k0, k1) becomes (-k1, k0) and (k2, k3) stays; the rest does not rotate. */
+/* A new token and a block copy through a generated library, with nothing but
+ * the ABI header. At position 1 with frequencies pi / 2 and 0, interleaved, the
+ * pair (k0, k1) becomes (-k1, k0) and (k2, k3) stays; the rest does not rotate.
+ */
 #include "cache.h"
 #include <stdio.h>
 

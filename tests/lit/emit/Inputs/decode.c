@@ -21,8 +21,8 @@ int main(void) {
   for (int i = 0; i < 2 * BLOCK * DIM; ++i)
     k[i] = v[i] = i < BLOCK * DIM ? NAN : (float)(i - BLOCK * DIM);
   int32_t table[1] = {1}, row = 0, position = BLOCK - 1;
-  pagoda_work_item item = {0, 0, 1, 0, KV_HEADS, 0, BLOCK, BLOCK - 1, -1,
-                           PAGODA_ITEM_FIRST_SPLIT};
+  pagoda_work_item item = {0, 0,     1,         0,  KV_HEADS,
+                           0, BLOCK, BLOCK - 1, -1, PAGODA_ITEM_FIRST_SPLIT};
   pagoda_attention_args args = {0};
   args.q = q, args.o = o, args.lse = lse;
   args.q_token_stride = args.o_token_stride = HEADS * DIM;
@@ -37,7 +37,8 @@ int main(void) {
   args.row_map = args.row_seq = &row, args.row_pos = &position;
   args.scale = 0.5f;
 
-  void *scratch = aligned_alloc(64, (size_t)(kernel->scratch_bytes + 63) / 64 * 64);
+  void *scratch =
+      aligned_alloc(64, (size_t)(kernel->scratch_bytes + 63) / 64 * 64);
   kernel->entry(&args, 0, 1, scratch);
   free(scratch);
   for (int d = 0; d < DIM; ++d) /* values d, d + 8, d + 16, d + 24 */
