@@ -134,6 +134,7 @@ bool report(const Kernels &kernels, const Machine &machine,
     good &=
         resources.spillStores + resources.spillLoads + resources.stackBytes ==
         0;
+    good &= resources.blocks >= 1; // its registers and shared memory fit
     outs() << formatv("| {0} | {1} | {2} | {3} | {4} | {5} | {6} |\n",
                       kernels.name, machine.name, kernel.name,
                       resources.registers, resources.spillStores,
