@@ -26,8 +26,6 @@ using namespace pagoda;
 
 namespace {
 
-constexpr int64_t lineBytes = 64;
-
 class LanesAreHeadDim final : public TileEmitter {
 public:
   LanesAreHeadDim(KernelContext &context) : TileEmitter(context) {
@@ -141,9 +139,9 @@ void LanesAreHeadDim::loadQ(const Panel &panel) {
     Value head = b.sub(packed, b.mul(token, c.group));
     Value entry = b.add(b.widen(c.item.rowMapOffset), token);
     Value index = b.load(b.i32Type(), b.at(c.arg("row_map"), b.mul(entry, 4)));
-    Value offset =
-        b.add(b.mul(b.widen(index), c.arg("q_token_stride")),
-              b.mul(queryHead(panel.head, head), c.arg("q_head_stride")));
+    Value offset = b.add(
+        b.mul(b.widen(index), c.arg("q_token_stride")),
+        b.mul(queryHead(c.item, panel.head, head), c.arg("q_head_stride")));
     Value source = b.at(c.arg("q"), b.mul(offset, bytesOf(type)));
     b.forLoop(b.i64(0), b.i64(kDim()), 1, [&](Value d) {
       b.store(loadAsF32(type, b.at(source, b.mul(d, bytesOf(type)))),
@@ -545,7 +543,8 @@ void LanesAreHeadDim::store(StoreOp op, const Panel &panel) {
   forEachRow(panel, [&](int64_t row, Value packed) {
     Value source = rowOf(o, padded(vDim()), panel, row);
     Value token = b.div(packed, c.group);
-    Value head = queryHead(panel.head, b.sub(packed, b.mul(token, c.group)));
+    Value head =
+        queryHead(c.item, panel.head, b.sub(packed, b.mul(token, c.group)));
     auto copy = [&](Value target, Type type, Value scale) {
       b.forLoop(b.i64(0), b.i64(vDim()), 1, [&](Value d) {
         Value value = b.load(b.getF32Type(), b.at(source, b.mul(d, 4)));
@@ -566,7 +565,7 @@ void LanesAreHeadDim::mergePartials(MergePartialsOp op, const Panel &panel) {
   Value slots = c.arg("merge_slots");
   Value begin = b.widen(c.item.kvBegin), end = b.widen(c.item.kvEnd);
   forEachRow(panel, [&](int64_t row, Value packed) {
-    Value head = queryHead(panel.head, packed);
+    Value head = queryHead(c.item, panel.head, packed);
     auto stateRow = [&](Value index) {
       Value slot = b.load(b.i32Type(), b.at(slots, b.mul(index, 4)));
       return b.add(b.mul(b.widen(slot), int64_t(c.kernel.getQHeads())), head);

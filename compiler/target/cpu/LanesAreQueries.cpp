@@ -69,12 +69,11 @@ Value LanesAreQueries::rowPointer(StringRef tensor, const ItemValues &item,
   Value packed = b.min(row, b.sub(b.widen(item.packedRows), 1));
   Value token = b.div(packed, c.group);
   Value inGroup = b.sub(packed, b.mul(token, c.group));
-  Value queryHead =
-      b.add(b.mul(b.add(b.widen(item.headBegin), head), c.group), inGroup);
   Value entry = b.add(b.widen(item.rowMapOffset), token);
   Value index = b.load(b.i32Type(), b.at(c.arg("row_map"), b.mul(entry, 4)));
-  Value offset = b.add(b.mul(b.widen(index), arg("_token_stride")),
-                       b.mul(queryHead, arg("_head_stride")));
+  Value offset =
+      b.add(b.mul(b.widen(index), arg("_token_stride")),
+            b.mul(queryHead(item, head, inGroup), arg("_head_stride")));
   return b.at(arg(""), b.mul(offset, bytesOf(c.kernel.getQType())));
 }
 
@@ -274,7 +273,8 @@ void LanesAreQueries::store(StoreOp op, const Panel &panel) {
   b.forLoop(b.i64(0), count, 1, [&](Value row) {
     Value packed = b.add(firstRow, row);
     Value token = b.div(packed, c.group);
-    Value head = queryHead(panel.head, b.sub(packed, b.mul(token, c.group)));
+    Value head =
+        queryHead(c.item, panel.head, b.sub(packed, b.mul(token, c.group)));
     Value lane = b.mul(row, 4);
     Value l = b.load(b.getF32Type(), b.at(rowsL, lane));
     writeRow(op, token, head, b.load(b.getF32Type(), b.at(rowsM, lane)), l,

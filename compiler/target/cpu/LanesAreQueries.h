@@ -33,9 +33,6 @@
 
 namespace pagoda {
 
-/// Bytes of a cache line.
-constexpr int64_t lineBytes = 64;
-
 class LanesAreQueries final : public TileEmitter {
 public:
   LanesAreQueries(KernelContext &context) : TileEmitter(context) {

@@ -173,7 +173,8 @@ void LanesAreQueries::qk(QkOp op, const Panel &panel) {
       }
       return sums;
     };
-    // A cache line of f32 at a time, and of the next rows meanwhile.
+    // A cache line of f32 at a time, and of the next rows meanwhile. Masked
+    // tiles are few and get by with less code: generating it takes time.
     const int64_t unroll = panel.valid ? 8 : lineBytes / 4;
     int64_t whole = columns / unroll * unroll;
     Values sums = splats(0, block * vectors());
@@ -226,17 +227,19 @@ void LanesAreQueries::fetchRows(const Panel &panel, Value column) {
     });
   };
   Value after = b.add(panel.index, 1);
-  Value isInner =
-      b.compare(arith::CmpIPredicate::slt, b.mul(after, panelRows()),
-                b.widen(c.item.packedRows));
+  auto isAfter = [&](arith::CmpIPredicate predicate) {
+    return b.compare(predicate, b.mul(after, panelRows()),
+                     b.widen(c.item.packedRows));
+  };
   if (panel.isFirst)
-    b.ifThen(arith::AndIOp::create(b, panel.isFirst, isInner),
+    b.ifThen(arith::AndIOp::create(b, panel.isFirst,
+                                   isAfter(arith::CmpIPredicate::slt)),
              [&] { fetch("q", c.item, after, kDim()); });
   if (panel.isLast)
     b.ifThen(panel.isLast, [&] {
       fetch("o", c.item, panel.index, vDim());
-      b.ifThenElse(
-          isInner, [] {}, [&] { fetch("q", c.next, b.i64(0), kDim()); });
+      b.ifThen(isAfter(arith::CmpIPredicate::sge),
+               [&] { fetch("q", c.next, b.i64(0), kDim()); });
     });
 }
 

@@ -328,8 +328,10 @@ void KernelLowering::lowerKvRange(KvRangeOp op) {
 /// A panel holds fewer query positions than the item, so it sees fewer keys:
 /// knowing which saves most of the work above the diagonal.
 void KernelLowering::computePanelRanges(KvRangeOp op) {
-  bool masksByRow = c.schedule.getLanes() == Lanes::head_dim;
-  if ((emitter->panels() == 1 && masksByRow) || c.maxTokens() == 1)
+  // Lanes of head dim mask all keys of a tile: a panel that is the whole item
+  // has nothing to gain.
+  bool masksAll = c.schedule.getLanes() == Lanes::head_dim;
+  if ((emitter->panels() == 1 && masksAll) || c.maxTokens() == 1)
     return;
   c.panelRanges = c.slots.reserve(emitter->panels() * 16);
   int64_t rows = emitter->panelRows();

@@ -45,8 +45,9 @@ void TileEmitter::storeFromF32(Type type, Value value, Value pointer) {
   b.store(convertFloat(b, value, b.getF32Type(), type), pointer, bytesOf(type));
 }
 
-Value TileEmitter::queryHead(Value head, Value headInGroup) {
-  Value kvHead = b.add(b.widen(c.item.headBegin), head);
+Value TileEmitter::queryHead(const ItemValues &item, Value head,
+                             Value headInGroup) {
+  Value kvHead = b.add(b.widen(item.headBegin), head);
   return b.add(b.mul(kvHead, c.group), b.widen(headInGroup));
 }
 

@@ -35,6 +35,9 @@
 
 namespace pagoda {
 
+/// Bytes of a cache line.
+constexpr int64_t lineBytes = 64;
+
 /// Fixed slots in the caller's scratch memory.
 class Scratch {
 public:
@@ -77,8 +80,8 @@ struct Scores {
 struct Panel {
   Value head;  ///< i64, 0 .. heads per item - 1
   Value index; ///< i64, panel within the head
-  Value valid =
-      {}; ///< i32, keys of this tile that the panel can see; null: all
+  /// i32: keys of this tile that the panel can see. Null: all.
+  Value valid = {};
   /// i32: before `begin`, the panel sees none; keys [clearBegin, clearEnd)
   /// count for all its rows and need no mask. A null begin is 0, a null
   /// clearEnd says that nothing is known.
@@ -201,8 +204,8 @@ protected:
   void storeFromF32(Type type, Value value, Value pointer);
   static int64_t bytesOf(Type type) { return type.getIntOrFloatBitWidth() / 8; }
 
-  /// Query head (i32 within the tensor) of head `head` of the item.
-  Value queryHead(Value head, Value headInGroup);
+  /// Query head (i64, within the tensor) of head `head` of an item.
+  Value queryHead(const ItemValues &item, Value head, Value headInGroup);
   /// m where it is finite, else 0: an exponent (-inf) - (-inf) is avoided.
   Value finiteOrZero(Value m);
   /// Emits `body` for items that hold the first keys of their rows.
