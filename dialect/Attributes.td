@@ -89,7 +89,10 @@ def Pagoda_ScheduleAttr : Pagoda_Attr<"Schedule", "schedule"> {
       1: its values, and keys narrower than f32, as f32. 2: its values, as pairs
       of two keys; then both products are of pairs of bf16, which some machines
       add up in one instruction.
-    - `stages`, `warps`: depth of the KV pipeline, warps per block (GPU).
+    - `stages`: depth of the KV pipeline. With lanes = head_dim, 2 reads the keys
+      of the next tile beside the values of this one, as many streams, and 1 one
+      after the other (CPU); tiles under way to shared memory (GPU).
+    - `warps`: warps per block (GPU).
 
     Example:
 

@@ -69,7 +69,8 @@ static int64_t blockKeys(int64_t block) {
 /// Lanes are the head dim: heads of a block together.
 static void addHeadDim(std::vector<Schedule> &space, const AttentionSpec &spec,
                        int64_t tokens) {
-  SmallVector<int64_t> keys = {blockKeys(spec.blockSize), 4, 8, 16, 32, 64};
+  int64_t block = blockKeys(spec.blockSize);
+  SmallVector<int64_t> keys = {block, 2 * block, 4, 8, 16, 32, 64, 128};
   llvm::sort(keys);
   keys.erase(llvm::unique(keys), keys.end());
   for (int64_t heads = spec.kvHeads; heads >= 1; --heads) {
@@ -77,17 +78,19 @@ static void addHeadDim(std::vector<Schedule> &space, const AttentionSpec &spec,
       continue;
     for (int64_t kvTile : keys)
       for (int64_t rows : {4, 2, 1})
-        for (int64_t vectors : {8, 4, 2, 1}) {
-          Schedule s;
-          s.lanes = Schedule::Lanes::HeadDim;
-          s.qTile = spec.group() * tokens;
-          s.kvTile = kvTile;
-          s.heads = heads;
-          s.blockRows = rows;
-          s.blockVectors = vectors;
-          s.prefetch = 1;
-          space.push_back(s);
-        }
+        for (int64_t vectors : {8, 4, 2, 1})
+          for (int64_t stages : {2, 1}) {
+            Schedule s;
+            s.lanes = Schedule::Lanes::HeadDim;
+            s.qTile = spec.group() * tokens;
+            s.kvTile = kvTile;
+            s.heads = heads;
+            s.blockRows = rows;
+            s.blockVectors = vectors;
+            s.prefetch = 1;
+            s.stages = stages;
+            space.push_back(s);
+          }
   }
 }
 
@@ -114,8 +117,8 @@ static std::vector<Schedule> searchSpace(const Machine &machine,
   if (machine.kind == TargetKind::Nvidia)
     addNvidia(space, spec);
   else if (variant == Variant::Prefill ||
-           spec.group() * tokens >= 2 * machine.lanesF32())
-    // Rows that fill two vectors are worth the lanes (bench/results/cpu.md).
+           spec.group() * tokens > 2 * machine.lanesF32())
+    // More rows than two vectors are worth the lanes (bench/results/cpu.md).
     addQueries(space, machine, spec, variant, tokens);
   else
     addHeadDim(space, spec, tokens);

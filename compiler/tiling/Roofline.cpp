@@ -46,6 +46,8 @@ pagoda::visibleKeys(const AttentionSpec &spec, int64_t position, int64_t keys) {
 /// its broadcast rows and its vectors once a step. With lanes along the head
 /// dim, block_rows rows of queries share what is read of a key or value; in
 /// K Q^T each brings a vector of its own, in P V one weight for all vectors.
+/// With two stages the rows of O are in memory, and each vector of them, as of
+/// Q, is for what passes by at the same time.
 static double vectorLoads(const Machine &machine, const AttentionSpec &spec,
                           const Schedule &s, double pairs) {
   double fmas = pairs * double(spec.qHeads) / double(machine.lanesF32());
@@ -53,8 +55,10 @@ static double vectorLoads(const Machine &machine, const AttentionSpec &spec,
   if (s.lanes == Schedule::Lanes::Queries)
     return fmas * double(spec.headDim + spec.vHeadDim) * (rows + vectors) /
            (s.pack == 2 ? 2 : 1);
-  return fmas * (double(spec.headDim) * (rows + 1) +
-                 double(spec.vHeadDim) * (rows + vectors));
+  double streams = 1 / double(s.streams());
+  return fmas *
+         (double(spec.headDim) * (rows + streams) +
+          double(spec.vHeadDim) * (rows + (s.stages == 2 ? streams : vectors)));
 }
 
 Roofline pagoda::roofline(const Machine &machine, const AttentionSpec &spec,

@@ -43,7 +43,7 @@ constexpr Field fields[] = {
     {"block_vectors", &Schedule::blockVectors, 1, true, false},
     {"prefetch", &Schedule::prefetch, 0, true, false},
     {"pack", &Schedule::pack, 0, true, false},
-    {"stages", &Schedule::stages, 1, false, true},
+    {"stages", &Schedule::stages, 1, true, true},
     {"warps", &Schedule::warps, 1, false, true}};
 
 /// Keeps products of fields far from 64-bit overflow.
@@ -81,6 +81,14 @@ static Error setName(Enum &target, StringRef key, StringRef value,
                              join(names, ", ") + ", got '" + value + "'");
   target = Enum(found - names.begin());
   return Error::success();
+}
+
+bool pagoda::isRead(StringRef key, TargetKind kind) {
+  if (key == "order" || key == "lanes")
+    return key == "order" || kind == TargetKind::Cpu;
+  const Field *field =
+      find_if(fields, [&](const Field &field) { return field.key == key; });
+  return field != std::end(fields) && field->readBy(kind);
 }
 
 static Error setField(Schedule &schedule, const Machine &machine, StringRef key,
@@ -206,6 +214,13 @@ Error pagoda::checkSchedule(const Schedule &schedule, const Machine &machine,
         "even head dim and an even kv_tile, got head dim " +
         Twine(spec.headDim) + " and kv_tile " + Twine(schedule.kvTile) +
         " (M9)");
+
+  if (!nvidia && schedule.stages > 1 &&
+      (schedule.stages > 2 || schedule.lanes != Schedule::Lanes::HeadDim))
+    return createStringError(
+        "schedule stages must be 1, or 2 with lanes = head_dim, for a cpu "
+        "target, got " +
+        Twine(schedule.stages) + " (M10)");
 
   TileCandidate use = evaluate(schedule, machine, spec, /*explain=*/false);
   for (const LevelUse &level : use.levels)

@@ -46,14 +46,22 @@ struct Schedule {
   int64_t blockVectors = 1; ///< register block: vectors (CPU)
   int64_t prefetch = 0;     ///< tiles ahead that are fetched (CPU)
   int64_t pack = 0;         ///< V copied: 1 as f32, 2 as bf16 pairs (CPU)
-  int64_t stages = 1;       ///< depth of the KV pipeline (GPU)
+  int64_t stages = 1;       ///< depth of the KV pipeline
   int64_t warps = 1;        ///< per block (GPU)
+
+  /// Keys, and values, half a tile apart, that two stages walk side by side.
+  int64_t streams() const {
+    return lanes == Lanes::HeadDim && stages == 2 && kvTile % 2 == 0 ? 2 : 1;
+  }
 
   bool operator==(const Schedule &) const = default;
 
   /// "order=q_outer,lanes=queries,q_tile=96,..."; applyOverrides reads it back.
   std::string str() const;
 };
+
+/// Whether machines of a kind read the field `key`.
+bool isRead(llvm::StringRef key, TargetKind kind);
 
 /// The orders that show how attention got fast; q_outer and split_kv are what
 /// came of it.

@@ -74,6 +74,9 @@ constexpr int64_t enoughAccumulators = 16;
 constexpr int64_t leastTileKeys = 16;
 // Decode: a contiguous run of this many bytes costs as much again.
 constexpr double runBytes = 2048, worstRun = 2.0 / 3;
+// The same for each of several streams; and what one stream costs.
+constexpr double streamBytes = 3072, oneStream = 0.4;
+constexpr int64_t pageBytes = 4096;
 // Decode: of the L2 share that keys and values on their way take.
 constexpr double crowding = 0.2;
 // Registers per thread beyond those of tiles, and the most a kernel may use.
@@ -348,9 +351,19 @@ static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
   a.registerBlock(machine);
   // Keys are visited as they lie in memory: head after head, whose keys all
   // its rows meet, or token after token, which meets the rows of all heads.
-  bool headMajor = spec.layout == KvLayout::HND;
+  // With two stages two keys and two values, half a tile apart, pass by.
+  bool headMajor = spec.layout == KvLayout::HND,
+       byHead = headMajor || s.heads == 1;
+  bool overlap = s.stages == 2;
+  int64_t streams = s.streams();
   int64_t scores = s.heads * s.qTile * s.kvTile * f32Bytes;
-  if (headMajor || s.heads == 1)
+  if (overlap)
+    a.l1({{byHead ? "Q and O of a head" : "Q and O of all heads",
+           (byHead ? 1 : s.heads) * s.qTile * row},
+          {"S", scores},
+          {"rows of K and V", streams * a.kvBytes()}},
+         machine);
+  else if (byHead)
     a.l1({{"Q and O of a head", s.qTile * row},
           {"S", scores},
           {"K and V of a head", s.kvTile * a.kvBytes()}},
@@ -362,8 +375,9 @@ static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
          {"S", scores},
          {"V of a head", s.kvTile * spec.vHeadDim * element}},
         machine);
-  int64_t onTheirWay =
-      std::max<int64_t>(1, s.prefetch) * s.heads * s.kvTile * a.kvBytes();
+  int64_t onTheirWay = overlap ? 0
+                               : std::max<int64_t>(1, s.prefetch) * s.heads *
+                                     s.kvTile * a.kvBytes();
   a.l2({{"Q and O", s.heads * s.qTile * row},
         {"m, l, alpha", 3 * s.heads * s.qTile * f32Bytes},
         {"K and V on their way", onTheirWay}},
@@ -374,14 +388,21 @@ static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
   a.cost("K and V that crowd L2", "0.2 * on their way / budget",
          {{"on their way", double(onTheirWay)}, {"budget", l2Budget}},
          crowding * double(onTheirWay) / l2Budget);
+  a.cost("one stream", "0.4 with one stage", {{"stages", double(s.stages)}},
+         overlap ? 0 : oneStream);
 
   // How far a walk goes before it jumps: head after head if a tile is a block
   // (or as many small ones as make 16 keys); tiles of an only head, and of all
-  // heads token after token, follow each other through their block.
+  // heads token after token, follow each other through their block. A stream
+  // walks its part of a tile; each of its blocks goes on with the next head
+  // where it stood.
+  int64_t walked = s.kvTile / streams;
   int64_t wholeBlocks =
       int64_t(alignTo(std::max(leastTileKeys, spec.blockSize), spec.blockSize));
-  bool together = headMajor ? s.kvTile == wholeBlocks : s.heads == spec.kvHeads;
-  int64_t keys = headMajor ? std::min(s.kvTile, spec.blockSize) : 1;
+  bool together = !headMajor ? s.heads == spec.kvHeads
+                  : overlap  ? walked % wholeBlocks == 0
+                             : walked == wholeBlocks;
+  int64_t keys = headMajor ? std::min(walked, spec.blockSize) : 1;
   if (spec.kvHeads == 1 || (!headMajor && together))
     keys = spec.blockSize;
   int64_t heads = !headMajor || together ? s.heads : 1;
@@ -392,16 +413,35 @@ static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
           {"head_dim", double(spec.headDim)},
           {"element", double(element)}},
          double(run), "B");
-  a.cost("short runs", "2048 / run, at most 2/3", {{"run", double(run)}},
-         std::min(runBytes / double(run), worstRun));
-  a.cost("no prefetch", "0.4 if nothing is prefetched",
-         {{"prefetch", double(s.prefetch)}}, s.prefetch ? 0 : 0.4);
+  if (overlap) {
+    a.cost("short runs", "3072 / run", {{"run", double(run)}},
+           streamBytes / double(run));
+    a.cost("blocks of a stream", "0.04 * log2(keys / whole blocks), at least 0",
+           {{"keys", double(walked)}, {"whole blocks", double(wholeBlocks)}},
+           0.04 *
+               std::log2(std::max(1.0, double(walked) / double(wholeBlocks))));
+    // Streams that share a page are one to the hardware.
+    int64_t apart =
+        walked * spec.headDim * element * (headMajor ? 1 : spec.kvHeads);
+    bool onePage = streams == 2 && walked < spec.blockSize && apart < pageBytes;
+    a.cost("two streams in a page", "1 if less than 4096 apart",
+           {{"apart", double(apart)}}, onePage ? 1 : 0);
+  } else {
+    a.cost("short runs", "2048 / run, at most 2/3", {{"run", double(run)}},
+           std::min(runBytes / double(run), worstRun));
+    a.cost("no prefetch", "0.4 if nothing is prefetched",
+           {{"prefetch", double(s.prefetch)}}, s.prefetch ? 0 : 0.4);
+  }
   a.stateUpdate(stateKeysDecode);
   // Arithmetic hides behind the memory; what there is of it still decides ties.
   double padding = double(alignTo(s.qTile, s.blockRows)) / double(s.qTile);
   a.cost("arithmetic", "0.05 * (padding / block_rows + padding - 1)",
          {{"padding", padding}, {"block_rows", double(s.blockRows)}},
          0.05 * (padding / double(s.blockRows) + padding - 1));
+  if (overlap && !byHead)
+    a.cost("rows of Q and O by turns", "0.1 * (block_rows / 2 - 1), at least 0",
+           {{"block_rows", double(s.blockRows)}},
+           std::max(0.0, 0.1 * (double(s.blockRows) / 2 - 1)));
   // Two vectors of keys per step, with one prefetch each, keep loads and
   // prefetches evenly mixed: on AVX2 72% of the bandwidth, where 4 vectors
   // reach 55% and 1 reaches 64% (bench/results/cpu.md).

@@ -161,8 +161,8 @@ Expected<Schedule> pagoda::parseSchedule(StringRef text) {
   gpu.kind = TargetKind::Nvidia;
   Schedule schedule;
   for (StringRef field : split(text, ',')) {
-    bool ofGpu = field.starts_with("stages=") || field.starts_with("warps=");
-    if (Error error = applyOverrides(schedule, ofGpu ? gpu : cpu,
+    bool ofCpu = isRead(field.split('=').first, TargetKind::Cpu);
+    if (Error error = applyOverrides(schedule, ofCpu ? cpu : gpu,
                                      Variant::Prefill, field.str()))
       return std::move(error);
   }

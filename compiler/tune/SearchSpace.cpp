@@ -76,7 +76,7 @@ static Schedule withQueries(Schedule s, const Machine &machine,
   s.blockVectors = 1;
   s.qTile = leastRows(machine, spec, 1);
   s.kvTile = int64_t(alignTo(std::max<int64_t>(s.kvTile, 32), 4));
-  s.prefetch = s.pack = 1;
+  s.prefetch = s.pack = s.stages = 1;
   return s;
 }
 
@@ -86,8 +86,9 @@ static Schedule withHeadDim(Schedule s, const AttentionSpec &spec) {
   s.blockRows = std::min<int64_t>(2, spec.group());
   s.blockVectors = 2;
   s.qTile = spec.group();
-  s.kvTile = std::clamp<int64_t>(spec.blockSize, 16, 64);
-  s.prefetch = 3;
+  s.kvTile = std::clamp<int64_t>(2 * spec.blockSize, 32, 128);
+  s.prefetch = 1;
+  s.stages = 2;
   s.pack = 0;
   return s;
 }
@@ -162,6 +163,7 @@ std::vector<Schedule> pagoda::neighbours(const Schedule &schedule,
     with([&](Schedule &s) { s.blockRows = rows; });
   for (int64_t vectors : {1, 2, 4})
     with([&](Schedule &s) { s.blockVectors = vectors; });
+  with([](Schedule &s) { s.stages = 3 - s.stages; });
   for (int64_t step : {-2, -1, 1, 2})
     with([&](Schedule &s) {
       s.prefetch = std::max<int64_t>(0, s.prefetch + step);
@@ -275,7 +277,8 @@ static Schedule draw(std::mt19937_64 &random, const Machine &machine,
   s.kvTile = pick<6>(random, {8, 16, 32, 64, 128, 256});
   s.blockRows = pick<3>(random, {1, 2, 4});
   s.blockVectors = pick<4>(random, {1, 2, 4, 8});
-  s.prefetch = int64_t(random() % 7);
+  s.prefetch = int64_t(random() % 3);
+  s.stages = 1 + int64_t(random() % 2);
   return s;
 }
 

@@ -67,11 +67,8 @@ void printSchedule(raw_ostream &os, const Schedule &schedule, bool nvidia) {
   std::string text = schedule.str(), kept;
   size_t lineAt = 0;
   for (StringRef field : split(text, ',')) {
-    StringRef key = field.split('=').first;
-    bool ofGpu = key == "stages" || key == "warps";
-    bool ofCpu = key == "lanes" || key == "prefetch" || key == "pack" ||
-                 key.starts_with("block");
-    if (nvidia ? ofCpu : ofGpu)
+    if (!isRead(field.split('=').first,
+                nvidia ? TargetKind::Nvidia : TargetKind::Cpu))
       continue;
     kept += kept.empty() ? "" : ",";
     if (kept.size() - lineAt + field.size() > width - 4) {

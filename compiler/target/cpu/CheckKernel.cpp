@@ -116,6 +116,12 @@ LogicalResult Checker::sizes() {
     return kernel.emitOpError()
            << "schedule block_rows * block_vectors must be at most the "
            << registers << " registers, got " << accumulators;
+  bool overlaps = schedule.getLanes() == Lanes::head_dim;
+  if (schedule.getStages() > (overlaps ? 2 : 1))
+    return kernel.emitOpError()
+           << "schedule stages must be at most " << (overlaps ? 2 : 1)
+           << " with lanes = " << stringifyLanes(schedule.getLanes())
+           << ", got " << schedule.getStages();
   if (schedule.getLanes() == Lanes::queries) {
     if (schedule.getHeads() != 1)
       return kernel.emitOpError() << "schedule heads must be 1 with lanes = "

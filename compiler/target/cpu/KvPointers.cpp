@@ -77,16 +77,16 @@ void gatherRows(KernelContext &c, int64_t pointers, int64_t dim, Value count) {
 
 } // namespace
 
-KvRows pagoda::pointToRows(KernelContext &c, KvRefOp op, Value j) {
+KvRows pagoda::pointToRows(KernelContext &c, KvPart part, Value j,
+                           Value limit) {
   CpuBuilder &b = c.b;
-  View view(c, op.getPart());
-  bool key = op.getPart() == KvPart::key;
+  View view(c, part);
+  bool key = part == KvPart::key;
   int64_t keys = c.kvTile();
   KvRows rows;
   rows.headStride = view.headStride;
   Value last;
-  if (op.getLimit()) {
-    Value limit = c.scalars.lookup(op.getLimit());
+  if (limit) {
     rows.valid = b.min(b.sub(limit, j), b.i32(keys));
     last = b.sub(limit, 1);
   }

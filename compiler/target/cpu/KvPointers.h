@@ -13,8 +13,9 @@
 namespace pagoda {
 
 /// Stores a pointer to each key or value of the tile that begins at key `j`
-/// (i32), and to each of those that the schedule prefetches meanwhile.
-KvRows pointToRows(KernelContext &context, KvRefOp op, Value j);
+/// (i32), and to each of those that the schedule prefetches meanwhile. Keys
+/// from `limit` (i32) on do not exist; null: all of the tile do.
+KvRows pointToRows(KernelContext &context, KvPart part, Value j, Value limit);
 
 } // namespace pagoda
 

@@ -83,6 +83,7 @@ private:
   void lowerCoords(CoordsOp op);
   void lowerKvRange(KvRangeOp op);
   void lowerKvLoop(KvLoopOp op);
+  void lowerKvPipeline(Block &block);
   void computePanelRanges(KvRangeOp op);
   SmallVector<Value> visibleKeys(KvRangeOp op, Value seq, Value qLo, Value qHi);
   KernelDescription describe();
@@ -188,7 +189,12 @@ void KernelLowering::lowerBody(Block &block) {
           perPanel(
               [&](const Panel &panel) { emitter->initState(init, panel); });
         })
-        .Case([&](KvLoopOp loop) { lowerKvLoop(loop); })
+        .Case([&](KvLoopOp loop) {
+          if (!emitter->pipelines())
+            return lowerKvLoop(loop);
+          if (loop == *block.getOps<KvLoopOp>().begin())
+            lowerKvPipeline(block);
+        })
         .Case([&](MergePartialsOp merge) {
           perPanel([&](const Panel &panel) {
             emitter->mergePartials(merge, panel);
@@ -331,7 +337,8 @@ void KernelLowering::computePanelRanges(KvRangeOp op) {
   // Lanes of head dim mask all keys of a tile: a panel that is the whole item
   // has nothing to gain.
   bool masksAll = c.schedule.getLanes() == Lanes::head_dim;
-  if ((emitter->panels() == 1 && masksAll) || c.maxTokens() == 1)
+  if ((emitter->panels() == 1 && masksAll) || c.maxTokens() == 1 ||
+      emitter->pipelines())
     return;
   c.panelRanges = c.slots.reserve(emitter->panels() * 16);
   int64_t rows = emitter->panelRows();
@@ -352,6 +359,67 @@ void KernelLowering::computePanelRanges(KvRangeOp op) {
   });
 }
 
+/// All KV loops of `block` as one, tiles overlapping: keys of the first alone;
+/// then, of each tile, scores, and its values beside the keys of the next one;
+/// values of the last alone. Past the item's last key, rows of a tile repeat
+/// it, with weights of 0.
+void KernelLowering::lowerKvPipeline(Block &block) {
+  SmallVector<KvLoopOp> loops(block.getOps<KvLoopOp>());
+  KvLoopOp whole, masked;
+  for (KvLoopOp loop : loops)
+    (loop.getBody().getOps<MaskScoresOp>().empty() ? whole : masked) = loop;
+  auto bound = [&](Value scalar) { return c.scalars.lookup(scalar); };
+  Value begin = bound(loops.front().getLo());
+  Value end = bound(loops.back().getHi());
+  QkOp qk = *loops.front().getBody().getOps<QkOp>().begin();
+  PvOp pv = *loops.front().getBody().getOps<PvOp>().begin();
+  b.ifThen(b.compare(Predicate::slt, begin, end), [&] {
+    KvRows keys = pointToRows(c, KvPart::key, begin, end);
+    c.kvRows[qk.getK()] = keys;
+    emitter->qkWhole(qk, pointToRows(c, KvPart::value, begin, end), keys.valid);
+  });
+  b.forLoop(begin, end, c.kvTile(), [&](Value j) {
+    KvRows values = pointToRows(c, KvPart::value, j, end);
+    c.kvRows[pv.getV()] = values;
+    auto scores = [&](KvLoopOp loop) {
+      c.scalars.map(loop.getIndex(), j);
+      emitter->forEachPanel([&](const Panel &panel) {
+        for (Operation &op : loop.getBody().front())
+          TypeSwitch<Operation *>(&op)
+              .Case([&](MapScoresOp map) { emitter->mapScores(map, panel); })
+              .Case(
+                  [&](MaskScoresOp mask) { emitter->maskScores(mask, panel); })
+              .Case([&](SoftmaxStepOp step) {
+                emitter->softmaxStep(step, panel);
+              })
+              .Case([&](RescaleOp) { emitter->rescale(panel); });
+      });
+    };
+    if (whole && masked) {
+      Value from = b.compare(Predicate::sge, j, bound(whole.getLo()));
+      Value to = b.compare(Predicate::slt, j, bound(whole.getHi()));
+      b.ifThenElse(
+          arith::AndIOp::create(b, from, to), [&] { scores(whole); },
+          [&] { scores(masked); });
+    } else {
+      scores(whole ? whole : masked);
+    }
+    Value next = b.add(j, c.kvTile());
+    b.ifThenElse(
+        b.compare(Predicate::slt, next, end),
+        [&] {
+          c.kvRows[qk.getK()] = pointToRows(c, KvPart::key, next, end);
+          emitter->pvBesideQk(pv, qk);
+        },
+        [&] {
+          emitter->forEachPanel([&](Panel panel) {
+            panel.valid = values.valid;
+            emitter->pv(pv, panel);
+          });
+        });
+  });
+}
+
 void KernelLowering::lowerKvLoop(KvLoopOp op) {
   Block &block = op.getBody().front();
   Value lo = c.scalars.lookup(op.getLo()), hi = c.scalars.lookup(op.getHi());
@@ -361,8 +429,9 @@ void KernelLowering::lowerKvLoop(KvLoopOp op) {
     bool masked = false;
     for (Operation &inner : block) {
       if (auto ref = dyn_cast<KvRefOp>(inner)) {
-        c.kvRows[ref.getRef()] = pointToRows(c, ref, j);
         limit = ref.getLimit();
+        c.kvRows[ref.getRef()] = pointToRows(
+            c, ref.getPart(), j, limit ? c.scalars.lookup(limit) : Value());
       }
       masked |= isa<MaskScoresOp>(inner);
     }

@@ -73,27 +73,22 @@ Value pagoda::convertFloat(CpuBuilder &b, Value value, Type from, Type to) {
   return value;
 }
 
-/// The halves of a vector of i32 as f32: what lies in the lower and in the
-/// upper half of each.
-static Value lowerAsF32(CpuBuilder &b, Value pairs) {
-  Type f32 = withElement(pairs.getType(), b.getF32Type());
-  Value bits =
-      arith::ShLIOp::create(b, pairs, constantLike(b, pairs.getType(), 16));
-  return arith::BitcastOp::create(b, f32, bits);
-}
-
-static Value upperAsF32(CpuBuilder &b, Value pairs) {
-  Type f32 = withElement(pairs.getType(), b.getF32Type());
-  Value mask = constantLike(b, pairs.getType(), int32_t(0xffff0000));
-  return arith::BitcastOp::create(b, f32,
-                                  Value(arith::AndIOp::create(b, pairs, mask)));
+std::pair<Value, Value> pagoda::splitPairs(CpuBuilder &b, Value pairs) {
+  Type integers = pairs.getType();
+  Type floats = withElement(integers, b.getF32Type());
+  Value lower = arith::ShLIOp::create(b, pairs, constantLike(b, integers, 16));
+  Value upper = arith::AndIOp::create(
+      b, pairs, constantLike(b, integers, int32_t(0xffff0000)));
+  return {arith::BitcastOp::create(b, floats, lower),
+          arith::BitcastOp::create(b, floats, upper)};
 }
 
 Value pagoda::addPairProducts(CpuBuilder &b, Value x, Value y, Value sum,
                               bool hasInstruction) {
   if (!hasInstruction) {
-    sum = b.fma(lowerAsF32(b, x), lowerAsF32(b, y), sum);
-    return b.fma(upperAsF32(b, x), upperAsF32(b, y), sum);
+    auto [lowerX, upperX] = splitPairs(b, x);
+    auto [lowerY, upperY] = splitPairs(b, y);
+    return b.fma(upperX, upperY, b.fma(lowerX, lowerY, sum));
   }
   auto type = cast<VectorType>(sum.getType());
   int64_t lanes = type.getNumElements();

@@ -28,6 +28,10 @@ Type storedAs(Type element);
 /// storedAs), or any one type.
 Value convertFloat(CpuBuilder &b, Value value, Type from, Type to);
 
+/// The elements in the lower and in the upper half of each pair of bf16, an
+/// i32, as vectors of f32.
+std::pair<Value, Value> splitPairs(CpuBuilder &b, Value pairs);
+
 /// sum + the products of both elements of each pair: `x` and `y` are vectors of
 /// n pairs of bf16, each an i32, `sum` of n f32. One instruction if
 /// `hasInstruction` (AVX512_BF16), which takes subnormal inputs for 0; else two

@@ -7,7 +7,7 @@
 //
 // LowerTiles.cpp walks a kernel and lowers what no layout matters for: items,
 // coordinates, ranges, loops, row pointers. For tiles it asks an emitter, one
-// per layout: LanesAreQueries.cpp and LanesAreHeadDim.cpp. An emitter lowers
+// per layout: LanesAreQueries.h and LanesAreHeadDim.h. An emitter lowers
 // one op at a time, for one *panel*: some rows of one head. The KV loop visits
 //
 //   for each KV tile: for each head: for each panel: the ops of the body
@@ -179,6 +179,17 @@ public:
   /// keys exist, null: all.
   virtual bool qkWhole(QkOp op, const KvRows &values, Value valid) {
     return false;
+  }
+  /// Whether whole tiles overlap: the keys of the next one come beside the
+  /// values of this one.
+  virtual bool pipelines() const { return false; }
+  /// Lowers `pv` of this tile and `qk` of the next one, for all panels. O has
+  /// been rescaled.
+  virtual void pvBesideQk(PvOp pv, QkOp qk) {
+    llvm_unreachable("tiles do not overlap");
+  }
+  virtual void rescale(const Panel &panel) {
+    llvm_unreachable("pv rescales what it loads");
   }
   virtual void mapScores(MapScoresOp op, const Panel &panel) = 0;
   virtual void maskScores(MaskScoresOp op, const Panel &panel) = 0;

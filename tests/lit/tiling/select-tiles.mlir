@@ -12,9 +12,9 @@
 // Two schedules: prefill, then decode.
 // CHECK-LABEL: func.func @chosen
 // HOST: schedules = [#pagoda.schedule<order = q_outer, {{[^>]*}}>, #pagoda.schedule<order = split_kv, {{[^>]*}}>]
-// AVX2: schedules = [#pagoda.schedule<order = q_outer, lanes = queries, q_tile = 288, kv_tile = 96, heads = 1, block_rows = 4, block_vectors = 3, prefetch = 1, pack = 1>, #pagoda.schedule<order = split_kv, lanes = head_dim, q_tile = 2, kv_tile = 16, heads = 8, block_rows = 2, block_vectors = 2, prefetch = 1>]
-// AVX512: schedules = [#pagoda.schedule<order = q_outer, lanes = queries, q_tile = 384, kv_tile = 64, heads = 1, block_rows = 4, block_vectors = 4, prefetch = 1>, #pagoda.schedule<order = split_kv, lanes = head_dim, q_tile = 2, kv_tile = 16, heads = 8, block_rows = 2, block_vectors = 2, prefetch = 1>]
-// OVERRIDE: schedules = [#pagoda.schedule<order = q_outer, lanes = queries, q_tile = 48, kv_tile = 96, heads = 1, block_rows = 4, block_vectors = 3, prefetch = 1, pack = 1>, #pagoda.schedule<order = split_kv, lanes = head_dim, q_tile = 4, kv_tile = 32, heads = 8, block_rows = 2, block_vectors = 2, prefetch = 1>]
+// AVX2: schedules = [#pagoda.schedule<order = q_outer, lanes = queries, q_tile = 288, kv_tile = 96, heads = 1, block_rows = 4, block_vectors = 3, prefetch = 1, pack = 1>, #pagoda.schedule<order = split_kv, lanes = head_dim, q_tile = 2, kv_tile = 32, heads = 8, block_rows = 2, block_vectors = 2, prefetch = 1, stages = 2>]
+// AVX512: schedules = [#pagoda.schedule<order = q_outer, lanes = queries, q_tile = 384, kv_tile = 64, heads = 1, block_rows = 4, block_vectors = 4, prefetch = 1>, #pagoda.schedule<order = split_kv, lanes = head_dim, q_tile = 2, kv_tile = 32, heads = 8, block_rows = 2, block_vectors = 2, prefetch = 1, stages = 2>]
+// OVERRIDE: schedules = [#pagoda.schedule<order = q_outer, lanes = queries, q_tile = 48, kv_tile = 96, heads = 1, block_rows = 4, block_vectors = 3, prefetch = 1, pack = 1>, #pagoda.schedule<order = split_kv, lanes = head_dim, q_tile = 4, kv_tile = 32, heads = 8, block_rows = 2, block_vectors = 2, prefetch = 1, stages = 2>]
 // SM80: schedules = [#pagoda.schedule<order = q_outer, lanes = queries, q_tile = 64, kv_tile = 64, heads = 1, stages = 2, warps = 4>, #pagoda.schedule<order = split_kv, lanes = queries, q_tile = 64, kv_tile = 64, heads = 1, stages = 2, warps = 4>]
 func.func @chosen(%q: tensor<?x16x128xf32>, %cache: !cache, %table: tensor<?x?xi32>,
                   %starts: tensor<?xi32>, %lens: tensor<?xi32>, %scale: f32)

@@ -58,43 +58,48 @@ TEST(RankTiles, PairsWhereTheMachineAddsThem) {
   EXPECT_EQ(first("avx512-bf16").pack, 1);
 }
 
-TEST(RankTiles, DecodeTakesAllHeadsOfABlock) {
+TEST(RankTiles, DecodeTakesAllHeadsOfTwoBlocks) {
   Schedule s = best("x86-64-v3", spec(16, 8, 128), Variant::Decode);
   EXPECT_EQ(s.str(),
-            "order=split_kv,lanes=head_dim,q_tile=2,kv_tile=16,heads="
-            "8,block_rows=2,block_vectors=2,prefetch=1,pack=0,stages=1,"
+            "order=split_kv,lanes=head_dim,q_tile=2,kv_tile=32,heads="
+            "8,block_rows=2,block_vectors=2,prefetch=1,pack=0,stages=2,"
             "warps=1");
+  // However many heads: nothing of them waits in L2.
+  EXPECT_EQ(best("x86-64-v3", spec(32, 32, 128), Variant::Decode).heads, 32);
+  EXPECT_EQ(best("x86-64-v3", spec(16, 16, 256), Variant::Decode).heads, 16);
 }
 
-TEST(RankTiles, DecodeTakesAllHeadsOfATokenMajorBlock) {
-  // Runs are one row long whatever the heads; all of them are a whole block.
-  AttentionSpec s = spec(16, 8, 128);
-  s.layout = KvLayout::NHD;
-  EXPECT_EQ(best("x86-64-v3", s, Variant::Decode).heads, 8);
-}
-
-TEST(RankTiles, DecodeTakesFewerHeadsThanWouldCrowdL2) {
-  // 16 keys and values of a head take 16 KiB in f32, so 32 heads take more than
-  // L2 has; 16 would take half of it.
-  Schedule s = best("x86-64-v3", spec(32, 32, 128), Variant::Decode);
-  EXPECT_EQ(s.heads, 8);
-  // Half as much in bf16, and twice the cache.
-  s = best("x86-64-v4", spec(32, 32, 128, DType::BF16), Variant::Decode);
-  EXPECT_EQ(s.heads, 16);
-  // The fewer dims, the more heads.
-  EXPECT_EQ(best("x86-64-v3", spec(32, 32, 64), Variant::Decode).heads, 16);
-  EXPECT_EQ(best("x86-64-v3", spec(16, 16, 256), Variant::Decode).heads, 4);
-}
-
-TEST(RankTiles, TokenMajorTilesAreSmallerTheMoreHeads) {
-  // A tile holds the keys of all heads.
-  for (auto [heads, keys] :
-       {std::pair<int64_t, int64_t>{3, 32}, {8, 16}, {24, 8}}) {
-    AttentionSpec s = spec(2 * heads, heads, 64);
+TEST(RankTiles, TokenMajorDecodeTakesAllHeadsAndFewRowsAtATime) {
+  for (int64_t group : {1, 2, 4, 8}) {
+    AttentionSpec s = spec(8 * group, 8, 128);
     s.layout = KvLayout::NHD;
     Schedule first = best("x86-64-v3", s, Variant::Decode);
-    EXPECT_EQ(first.heads, heads);
-    EXPECT_EQ(first.kvTile, keys) << heads << " heads";
+    EXPECT_EQ(first.heads, 8);
+    EXPECT_EQ(first.kvTile, 32);
+    EXPECT_EQ(first.blockRows, std::min<int64_t>(group, 2));
+    s.layout = KvLayout::HND;
+    EXPECT_EQ(best("x86-64-v3", s, Variant::Decode).blockRows,
+              std::min<int64_t>(group, 4));
+  }
+}
+
+// With one stage, what is on its way waits in L2.
+TEST(RankTiles, OneStageCostsRoomInL2) {
+  for (int64_t kvHeads : {8, 32}) {
+    AttentionSpec shape = spec(kvHeads, kvHeads, 128);
+    Machine on = machine("x86-64-v3");
+    Schedule s = best("x86-64-v3", shape, Variant::Decode);
+    Schedule one = s;
+    one.stages = 1;
+    one.kvTile = 16;
+    TileCandidate two = evaluate(s, on, shape),
+                  alone = evaluate(one, on, shape);
+    EXPECT_GT(alone.cost, two.cost + 0.3);
+    bool fits = llvm::all_of(
+        alone.levels, [](const LevelUse &level) { return level.fits(); });
+    EXPECT_EQ(fits, kvHeads == 8);
+    for (const LevelUse &level : two.levels)
+      EXPECT_TRUE(level.fits()) << level.level.str();
   }
 }
 
@@ -108,13 +113,13 @@ TEST(RankTiles, ShortWindowsTakeSmallerKvTiles) {
   EXPECT_EQ(best("x86-64-v3", s, Variant::Prefill).kvTile, without);
 }
 
-TEST(RankTiles, DecodeVisitsBlocksWhole) {
-  for (auto [block, keys] : {std::pair<int64_t, int64_t>{16, 16},
-                             {24, 24},
-                             {20, 20},
-                             {32, 32},
-                             {48, 48},
-                             {192, 64}}) {
+TEST(RankTiles, DecodeVisitsTwoBlocksSideBySide) {
+  for (auto [block, keys] : {std::pair<int64_t, int64_t>{16, 32},
+                             {24, 48},
+                             {20, 40},
+                             {32, 64},
+                             {48, 96},
+                             {192, 128}}) {
     AttentionSpec s = spec(16, 8, 64);
     s.blockSize = block;
     EXPECT_EQ(best("x86-64-v3", s, Variant::Decode).kvTile, keys) << block;
@@ -122,13 +127,13 @@ TEST(RankTiles, DecodeVisitsBlocksWhole) {
 }
 
 TEST(RankTiles, GroupsThatFillVectorsDecodeWithLanesOverQueries) {
-  EXPECT_EQ(best("x86-64-v3", spec(15, 1, 64), Variant::Decode).lanes,
+  EXPECT_EQ(best("x86-64-v3", spec(16, 1, 64), Variant::Decode).lanes,
             Schedule::Lanes::HeadDim);
-  Schedule s = best("x86-64-v3", spec(16, 1, 64), Variant::Decode);
+  Schedule s = best("x86-64-v3", spec(17, 1, 64), Variant::Decode);
   EXPECT_EQ(s.lanes, Schedule::Lanes::Queries);
-  EXPECT_EQ(s.qTile, 16);
+  EXPECT_EQ(s.qTile, 17);
   // The same group fills one vector only of a machine with wider ones.
-  EXPECT_EQ(best("x86-64-v4", spec(16, 1, 64), Variant::Decode).lanes,
+  EXPECT_EQ(best("x86-64-v4", spec(17, 1, 64), Variant::Decode).lanes,
             Schedule::Lanes::HeadDim);
 }
 

@@ -81,6 +81,9 @@ TEST(Roofline, LoadsOfTheInnerLoops) {
   s.blockRows = 4;
   s.blockVectors = 2;
   EXPECT_DOUBLE_EQ(loads(), 84 * 1.25 + 42 * 0.75);
+  // Two keys and two values at a time: half a vector of Q each, half one of O.
+  s.stages = 2;
+  EXPECT_DOUBLE_EQ(loads(), (84 + 42) * 0.75);
 }
 
 TEST(Roofline, LargerQueryTilesMoveLess) {

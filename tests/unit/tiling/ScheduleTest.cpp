@@ -99,10 +99,10 @@ TEST(Schedule, OverrideErrorsNameTheFault) {
             "split_kv, got 'outer'");
   EXPECT_EQ(apply(s, {"lanes=keys"}),
             "schedule lanes must be one of queries, head_dim, got 'keys'");
-  EXPECT_EQ(apply(s, {"stages=2"}),
-            "unknown schedule key 'stages' for a cpu target, known are order, "
+  EXPECT_EQ(apply(s, {"warps=2"}),
+            "unknown schedule key 'warps' for a cpu target, known are order, "
             "lanes, q_tile, kv_tile, heads, block_rows, block_vectors, "
-            "prefetch, pack");
+            "prefetch, pack, stages");
   EXPECT_EQ(apply(s, {"lanes=queries"}, "sm_80"),
             "unknown schedule key 'lanes' for a nvidia target, known are "
             "order, q_tile, kv_tile, heads, stages, warps");
@@ -135,8 +135,8 @@ TEST(Schedule, FieldsAreBounded) { // M1, M2, M3
   s.pack = 3;
   EXPECT_EQ(check(s), "schedule pack must be 0, 1 or 2, got 3 (M1)");
   s = prefill();
-  s.stages = 2;
-  EXPECT_EQ(check(s), "schedule stages is not read by a cpu target, expected "
+  s.warps = 2;
+  EXPECT_EQ(check(s), "schedule warps is not read by a cpu target, expected "
                       "1, got 2 (M2)");
   s = ampere();
   s.blockRows = 4;
@@ -255,4 +255,17 @@ TEST(Schedule, CacheSharesAreAdvice) {
   Schedule s = prefill();
   s.qTile = 24 * 100; // 2.4 MB of Q and O
   EXPECT_EQ(check(s), "");
+}
+
+TEST(Schedule, TwoStagesNeedLanesOfTheHeadDim) { // M10
+  Schedule s = decode();
+  s.stages = 2;
+  EXPECT_EQ(check(s), "");
+  s.stages = 3;
+  EXPECT_EQ(check(s), "schedule stages must be 1, or 2 with lanes = head_dim, "
+                      "for a cpu target, got 3 (M10)");
+  s = prefill();
+  s.stages = 2;
+  EXPECT_EQ(check(s), "schedule stages must be 1, or 2 with lanes = head_dim, "
+                      "for a cpu target, got 2 (M10)");
 }

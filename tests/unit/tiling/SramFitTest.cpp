@@ -162,6 +162,52 @@ TEST(SramFit, RunsAreContiguousInTheOrderOfABlock) {
   EXPECT_EQ(run(), 64 * 128 * 4);
 }
 
+TEST(SramFit, TwoStagesWalkTwoStreams) {
+  Schedule s;
+  s.lanes = Schedule::Lanes::HeadDim;
+  s.qTile = s.blockRows = 2;
+  s.kvTile = 32;
+  s.heads = 8;
+  s.stages = 2;
+  AttentionSpec shape = spec(16, 8, 128);
+  auto use = [&] { return evaluate(s, machine("x86-64-v3"), shape); };
+  TileCandidate c = use();
+  EXPECT_EQ(part(level(c, "L1"), "Q and O of a head"), 2 * 256 * 4);
+  EXPECT_EQ(part(level(c, "L1"), "S"), 8 * 2 * 32 * 4);
+  EXPECT_EQ(part(level(c, "L1"), "rows of K and V"), 2 * 256 * 4);
+  EXPECT_EQ(part(level(c, "L2"), "K and V on their way"), 0);
+  // Half a tile is a block: a walk through all its heads.
+  EXPECT_EQ(step(c, "contiguous run"), 8 * 16 * 128 * 4);
+  EXPECT_EQ(step(c, "two streams in a page"), 0);
+  EXPECT_EQ(step(c, "blocks of a stream"), 0);
+  EXPECT_EQ(step(c, "one stream"), 0);
+  s.kvTile = 64;
+  EXPECT_NEAR(step(use(), "blocks of a stream"), 0.04, 1e-12);
+  EXPECT_EQ(step(use(), "contiguous run"), 8 * 16 * 128 * 4);
+  // Keys 8 and 4 rows apart, 4096 and 2048 bytes.
+  s.kvTile = 16;
+  EXPECT_EQ(step(use(), "two streams in a page"), 0);
+  EXPECT_EQ(step(use(), "contiguous run"), 8 * 128 * 4);
+  s.kvTile = 8;
+  EXPECT_EQ(step(use(), "two streams in a page"), 1);
+  // An odd tile has one stream of each.
+  s.kvTile = 15;
+  EXPECT_EQ(step(use(), "two streams in a page"), 0);
+  EXPECT_EQ(part(level(use(), "L1"), "rows of K and V"), 256 * 4);
+  s.stages = 1;
+  EXPECT_NEAR(step(use(), "one stream"), 0.4, 1e-12);
+  // Token-major, 4 rows meet all heads by turns.
+  s.stages = 2;
+  s.kvTile = 32;
+  shape = spec(32, 8, 128);
+  shape.layout = KvLayout::NHD;
+  s.qTile = s.blockRows = 4;
+  EXPECT_EQ(part(level(use(), "L1"), "Q and O of all heads"), 8 * 4 * 256 * 4);
+  EXPECT_NEAR(step(use(), "rows of Q and O by turns"), 0.1, 1e-12);
+  s.blockRows = 2;
+  EXPECT_EQ(step(use(), "rows of Q and O by turns"), 0);
+}
+
 // 227 KiB of shared memory, 128 rows of Q, two stages, two bytes, d = 128: 195
 // keys by shared memory; half a register a column for S, a quarter for P, 64
 // for O and 40 others of 240: 181. Whole matrix shapes of the smaller: 176.

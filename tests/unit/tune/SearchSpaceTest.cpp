@@ -128,6 +128,7 @@ TEST(SearchSpace, NeighboursReachEveryChoice) {
       add("block_vectors", &Schedule::blockVectors);
       add("prefetch", &Schedule::prefetch);
       add("pack", &Schedule::pack);
+      add("stages", &Schedule::stages);
       add("lanes", &Schedule::lanes);
     }
     return fields;
@@ -135,10 +136,10 @@ TEST(SearchSpace, NeighboursReachEveryChoice) {
   EXPECT_EQ(changed(Variant::Prefill),
             (std::set<std::string>{"q_tile", "kv_tile", "block_rows",
                                    "block_vectors", "prefetch", "pack"}));
-  EXPECT_EQ(
-      changed(Variant::Decode),
-      (std::set<std::string>{"q_tile", "kv_tile", "heads", "block_rows",
-                             "block_vectors", "prefetch", "pack", "lanes"}));
+  EXPECT_EQ(changed(Variant::Decode),
+            (std::set<std::string>{"q_tile", "kv_tile", "heads", "block_rows",
+                                   "block_vectors", "prefetch", "pack",
+                                   "stages", "lanes"}));
 }
 
 TEST(SearchSpace, SamplesAreLegalDifferentAndSeeded) {
