@@ -39,6 +39,7 @@ struct Checker {
   LogicalResult items(ForItemsOp op);
   LogicalResult merges(ForMergesOp op);
   LogicalResult loop(KvLoopOp op, ValueRange state);
+  LogicalResult overlap(Block &block);
   LogicalResult region(Operation *op);
   LogicalResult tiles(Operation *op);
 };
@@ -198,6 +199,21 @@ LogicalResult Checker::items(ForItemsOp op) {
   }
   if (!isState(state, store->getM(), store->getL(), store->getO()))
     return store->emitOpError("must store the state of the last kv_loop");
+  return schedule.getStages() == 2 ? overlap(block) : success();
+}
+
+/// Tiles overlap from one loop to the next, so all loops are one walk.
+LogicalResult Checker::overlap(Block &block) {
+  SmallVector<KvLoopOp> loops(block.getOps<KvLoopOp>());
+  for (auto [i, loop] : llvm::enumerate(loops)) {
+    if (i && loop.getLo() != loops[i - 1].getHi())
+      return loop.emitOpError("must begin where the kv_loop before it ends, "
+                              "with two stages");
+    for (auto ref : loop.getBody().getOps<KvRefOp>())
+      if (ref.getLimit() && ref.getLimit() != loops.back().getHi())
+        return ref.emitOpError("limit must be the end of the last kv_loop, "
+                               "with two stages");
+  }
   return success();
 }
 

@@ -16,7 +16,7 @@
 #include "compiler/target/cpu/LowerTiles.h"
 #include "compiler/Passes.h"
 #include "compiler/target/cpu/CheckKernel.h"
-#include "compiler/target/cpu/KvPointers.h"
+#include "compiler/target/cpu/KvLoops.h"
 #include "compiler/target/cpu/PanelVisits.h"
 #include "compiler/target/cpu/TileEmitter.h"
 
@@ -82,8 +82,6 @@ private:
   void lowerForMerges(ForMergesOp op);
   void lowerCoords(CoordsOp op);
   void lowerKvRange(KvRangeOp op);
-  void lowerKvLoop(KvLoopOp op);
-  void lowerKvPipeline(Block &block);
   void computePanelRanges(KvRangeOp op);
   SmallVector<Value> visibleKeys(KvRangeOp op, Value seq, Value qLo, Value qHi);
   KernelDescription describe();
@@ -190,10 +188,11 @@ void KernelLowering::lowerBody(Block &block) {
               [&](const Panel &panel) { emitter->initState(init, panel); });
         })
         .Case([&](KvLoopOp loop) {
+          KvLoops loops(c, *emitter, visits ? &*visits : nullptr, rangeBegins);
           if (!emitter->pipelines())
-            return lowerKvLoop(loop);
+            return loops.lower(loop);
           if (loop == *block.getOps<KvLoopOp>().begin())
-            lowerKvPipeline(block);
+            loops.lowerOverlapping(llvm::to_vector(block.getOps<KvLoopOp>()));
         })
         .Case([&](MergePartialsOp merge) {
           perPanel([&](const Panel &panel) {
@@ -356,168 +355,6 @@ void KernelLowering::computePanelRanges(KvRangeOp op) {
     Value range = b.at(c.slot(*c.panelRanges), b.mul(b.widen(panel), 16));
     for (auto [i, key] : llvm::enumerate(keys))
       b.store(key, b.at(range, i * 4));
-  });
-}
-
-/// All KV loops of `block` as one, tiles overlapping: keys of the first alone;
-/// then, of each tile, scores, and its values beside the keys of the next one;
-/// values of the last alone. Past the item's last key, rows of a tile repeat
-/// it, with weights of 0.
-void KernelLowering::lowerKvPipeline(Block &block) {
-  SmallVector<KvLoopOp> loops(block.getOps<KvLoopOp>());
-  KvLoopOp whole, masked;
-  for (KvLoopOp loop : loops)
-    (loop.getBody().getOps<MaskScoresOp>().empty() ? whole : masked) = loop;
-  auto bound = [&](Value scalar) { return c.scalars.lookup(scalar); };
-  Value begin = bound(loops.front().getLo());
-  Value end = bound(loops.back().getHi());
-  QkOp qk = *loops.front().getBody().getOps<QkOp>().begin();
-  PvOp pv = *loops.front().getBody().getOps<PvOp>().begin();
-  b.ifThen(b.compare(Predicate::slt, begin, end), [&] {
-    KvRows keys = pointToRows(c, KvPart::key, begin, end);
-    c.kvRows[qk.getK()] = keys;
-    emitter->qkWhole(qk, pointToRows(c, KvPart::value, begin, end), keys.valid);
-  });
-  b.forLoop(begin, end, c.kvTile(), [&](Value j) {
-    KvRows values = pointToRows(c, KvPart::value, j, end);
-    c.kvRows[pv.getV()] = values;
-    auto scores = [&](KvLoopOp loop) {
-      c.scalars.map(loop.getIndex(), j);
-      emitter->forEachPanel([&](const Panel &panel) {
-        for (Operation &op : loop.getBody().front())
-          TypeSwitch<Operation *>(&op)
-              .Case([&](MapScoresOp map) { emitter->mapScores(map, panel); })
-              .Case(
-                  [&](MaskScoresOp mask) { emitter->maskScores(mask, panel); })
-              .Case([&](SoftmaxStepOp step) {
-                emitter->softmaxStep(step, panel);
-              })
-              .Case([&](RescaleOp) { emitter->rescale(panel); });
-      });
-    };
-    if (whole && masked) {
-      Value from = b.compare(Predicate::sge, j, bound(whole.getLo()));
-      Value to = b.compare(Predicate::slt, j, bound(whole.getHi()));
-      b.ifThenElse(
-          arith::AndIOp::create(b, from, to), [&] { scores(whole); },
-          [&] { scores(masked); });
-    } else {
-      scores(whole ? whole : masked);
-    }
-    Value next = b.add(j, c.kvTile());
-    b.ifThenElse(
-        b.compare(Predicate::slt, next, end),
-        [&] {
-          c.kvRows[qk.getK()] = pointToRows(c, KvPart::key, next, end);
-          emitter->pvBesideQk(pv, qk);
-        },
-        [&] {
-          emitter->forEachPanel([&](Panel panel) {
-            panel.valid = values.valid;
-            emitter->pv(pv, panel);
-          });
-        });
-  });
-}
-
-void KernelLowering::lowerKvLoop(KvLoopOp op) {
-  Block &block = op.getBody().front();
-  Value lo = c.scalars.lookup(op.getLo()), hi = c.scalars.lookup(op.getHi());
-  b.forLoop(lo, hi, op.getStep(), [&](Value j) {
-    c.scalars.map(op.getIndex(), j);
-    Value limit;
-    bool masked = false;
-    for (Operation &inner : block) {
-      if (auto ref = dyn_cast<KvRefOp>(inner)) {
-        limit = ref.getLimit();
-        c.kvRows[ref.getRef()] = pointToRows(
-            c, ref.getPart(), j, limit ? c.scalars.lookup(limit) : Value());
-      }
-      masked |= isa<MaskScoresOp>(inner);
-    }
-    QkOp scores = *block.getOps<QkOp>().begin();
-    PvOp product = *block.getOps<PvOp>().begin();
-    const KvRows &keys = c.kvRows.find(scores.getK())->second;
-    const KvRows &values = c.kvRows.find(product.getV())->second;
-    llvm::function_ref<void(Value)> none = nullptr;
-    auto prepare = [&](Value head) {
-      emitter->prepareTile(keys, values, head);
-    };
-    Value visible = b.i32(c.kvTile());
-    if (limit)
-      visible = b.min(b.sub(c.scalars.lookup(limit), j), visible);
-    ArrayRef<Operation *> round; // the ops that a visit of a panel runs
-    auto perPanel = [&](const Panel &whole) {
-      auto body = [&](Panel panel) {
-        if (visits)
-          panel.isFirst = visits->open(panel);
-        emitter->prefetchNext(keys, values, panel);
-        for (Operation *inner : round) {
-          TypeSwitch<Operation *>(inner)
-              .Case([&](QkOp qk) { emitter->qk(qk, panel); })
-              .Case([&](MapScoresOp map) { emitter->mapScores(map, panel); })
-              .Case(
-                  [&](MaskScoresOp mask) { emitter->maskScores(mask, panel); })
-              .Case([&](SoftmaxStepOp step) {
-                emitter->softmaxStep(step, panel);
-              })
-              .Case([&](RescaleOp rescale) {
-                c.pendingRescale.insert(rescale.getResult());
-              })
-              .Case([&](PvOp pv) { emitter->pv(pv, panel); });
-        }
-        if (visits)
-          visits->close(panel);
-      };
-      if (!masked)
-        return body(whole);
-      // How much of this tile the panel can see at all.
-      Panel panel = whole;
-      auto endsBy = [&](Value end) {
-        return b.compare(Predicate::sle, end, b.add(j, c.kvTile()));
-      };
-      if (!c.panelRanges) {
-        panel.valid = limit ? visible : Value();
-        panel.isLast = limit ? endsBy(c.scalars.lookup(limit)) : Value();
-        return body(panel);
-      }
-      Value range = b.at(c.slot(*c.panelRanges), b.mul(panel.index, 16));
-      Value begin, fullBegin, fullEnd, end;
-      Value *bounds[] = {&begin, &fullBegin, &fullEnd, &end};
-      for (auto [i, bound] : llvm::enumerate(bounds))
-        *bound = b.load(b.i32Type(), b.at(range, i * 4));
-      auto inTile = [&](Value key) {
-        return b.max(b.min(b.sub(key, j), panel.valid), b.i32(0));
-      };
-      panel.valid = b.min(visible, b.sub(end, j));
-      panel.isLast = endsBy(limit ? b.min(end, c.scalars.lookup(limit)) : end);
-      panel.clearEnd = inTile(fullEnd);
-      if (rangeBegins) {
-        panel.begin = inTile(begin);
-        panel.clearBegin = inTile(fullBegin);
-        panel.clearEnd = b.max(panel.clearEnd, panel.clearBegin);
-      }
-      Value some = b.compare(Predicate::sgt, panel.valid, b.i32(0));
-      Value begun = b.compare(Predicate::slt, begin, b.add(j, c.kvTile()));
-      b.ifThen(arith::AndIOp::create(b, some, begun), [&] { body(panel); });
-    };
-    SmallVector<Operation *> ops(llvm::make_pointer_range(block));
-    if (c.schedule.getOrder() == LoopOrder::naive) {
-      // One op after the other over the whole score matrix.
-      for (Operation *&op : ops) {
-        round = op;
-        if (isa<QkOp, MapScoresOp, MaskScoresOp, SoftmaxStepOp, PvOp,
-                RescaleOp>(op))
-          emitter->forEachPanel(
-              perPanel,
-              isa<QkOp>(op) ? llvm::function_ref<void(Value)>(prepare) : none);
-      }
-      return;
-    }
-    if (emitter->qkWhole(scores, values, masked && limit ? visible : Value()))
-      llvm::erase_if(ops, [](Operation *op) { return isa<QkOp>(op); });
-    round = ops;
-    emitter->forEachPanel(perPanel, prepare);
   });
 }
 

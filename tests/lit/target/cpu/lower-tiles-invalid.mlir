@@ -236,3 +236,21 @@ pagoda.kernel @lanes(%a) attributes {role = #pagoda<role attention>, cache = !ca
     schedule = #pagoda.schedule<order = q_outer, lanes = head_dim, q_tile = 8, kv_tile = 64, heads = 1, pack = 2>,
     target = #pagoda.target<kind = "cpu", name = "n", vector_bits = 256, registers = 16>} {
 }
+
+// -----
+
+!cache = !pagoda.kv_cache<heads = 2, k_dim = 64, v_dim = 32, block = 16, layout = hnd, elt = f32>
+// expected-error @below {{'pagoda.kernel' op schedule stages must be at most 1 with lanes = queries, got 2}}
+pagoda.kernel @stages(%a) attributes {role = #pagoda<role attention>, cache = !cache, q_heads = 4 : i64, q_type = f32,
+    schedule = #pagoda.schedule<order = q_outer, lanes = queries, q_tile = 16, kv_tile = 64, heads = 1, stages = 2>,
+    target = #pagoda.target<kind = "cpu", name = "n", vector_bits = 256, registers = 16>} {
+}
+
+// -----
+
+!cache = !pagoda.kv_cache<heads = 2, k_dim = 64, v_dim = 32, block = 16, layout = hnd, elt = f32>
+// expected-error @below {{'pagoda.kernel' op schedule stages must be at most 2 with lanes = head_dim, got 3}}
+pagoda.kernel @deeper(%a) attributes {role = #pagoda<role attention>, cache = !cache, q_heads = 4 : i64, q_type = f32,
+    schedule = #pagoda.schedule<order = split_kv, lanes = head_dim, q_tile = 2, kv_tile = 16, heads = 2, stages = 3>,
+    target = #pagoda.target<kind = "cpu", name = "n", vector_bits = 256, registers = 16>} {
+}

@@ -1,0 +1,173 @@
+//===- KvLoops.cpp - KV loops of a kernel ---------------------------------===//
+//
+// Part of Pagoda, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Which panels meet which tiles, and in which order: one tile after the other,
+// or two that overlap. What happens to a panel is the emitter's business.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/target/cpu/KvLoops.h"
+#include "compiler/target/cpu/KvPointers.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace pagoda;
+
+using Predicate = arith::CmpIPredicate;
+
+/// What the loop that tile `j` belongs to does to scores.
+void KvLoops::scoresOf(ArrayRef<KvLoopOp> loops, Value j) {
+  KvLoopOp loop = loops.front();
+  auto lower = [&] {
+    c.scalars.map(loop.getIndex(), j);
+    emitter.forEachPanel([&](const Panel &panel) {
+      for (Operation &op : loop.getBody().front())
+        TypeSwitch<Operation *>(&op)
+            .Case([&](MapScoresOp map) { emitter.mapScores(map, panel); })
+            .Case([&](MaskScoresOp mask) { emitter.maskScores(mask, panel); })
+            .Case([&](SoftmaxStepOp step) { emitter.softmaxStep(step, panel); })
+            .Case([&](RescaleOp) { emitter.rescale(panel); });
+    });
+  };
+  if (loops.size() == 1)
+    return lower();
+  Value hi = c.scalars.lookup(loop.getHi());
+  b.ifThenElse(b.compare(Predicate::slt, j, hi), lower,
+               [&] { scoresOf(loops.drop_front(), j); });
+}
+
+/// Keys of the first tile alone; then, of each tile, scores, and its values
+/// beside the keys of the next one; values of the last alone. Past the item's
+/// last key, rows of a tile repeat it, with weights of 0.
+void KvLoops::lowerOverlapping(ArrayRef<KvLoopOp> loops) {
+  KvLoopOp first = loops.front(), last = loops.back();
+  Value begin = c.scalars.lookup(first.getLo());
+  Value end = c.scalars.lookup(last.getHi());
+  QkOp qk = *first.getBody().getOps<QkOp>().begin();
+  PvOp pv = *first.getBody().getOps<PvOp>().begin();
+  b.ifThen(b.compare(Predicate::slt, begin, end), [&] {
+    KvRows keys = pointToRows(c, KvPart::key, begin, end);
+    c.kvRows[qk.getK()] = keys;
+    emitter.qkWhole(qk, pointToRows(c, KvPart::value, begin, end), keys.valid);
+  });
+  b.forLoop(begin, end, c.kvTile(), [&](Value j) {
+    KvRows values = pointToRows(c, KvPart::value, j, end);
+    c.kvRows[pv.getV()] = values;
+    scoresOf(loops, j);
+    Value next = b.add(j, c.kvTile());
+    b.ifThenElse(
+        b.compare(Predicate::slt, next, end),
+        [&] {
+          c.kvRows[qk.getK()] = pointToRows(c, KvPart::key, next, end);
+          emitter.pvBesideQk(pv, qk);
+        },
+        [&] {
+          emitter.forEachPanel([&](Panel panel) {
+            panel.valid = values.valid;
+            emitter.pv(pv, panel);
+          });
+        });
+  });
+}
+
+void KvLoops::lower(KvLoopOp op) {
+  Block &block = op.getBody().front();
+  Value lo = c.scalars.lookup(op.getLo()), hi = c.scalars.lookup(op.getHi());
+  b.forLoop(lo, hi, op.getStep(), [&](Value j) {
+    c.scalars.map(op.getIndex(), j);
+    Value limit;
+    bool masked = false;
+    for (Operation &inner : block) {
+      if (auto ref = dyn_cast<KvRefOp>(inner)) {
+        limit = ref.getLimit();
+        c.kvRows[ref.getRef()] = pointToRows(
+            c, ref.getPart(), j, limit ? c.scalars.lookup(limit) : Value());
+      }
+      masked |= isa<MaskScoresOp>(inner);
+    }
+    QkOp scores = *block.getOps<QkOp>().begin();
+    PvOp product = *block.getOps<PvOp>().begin();
+    const KvRows &keys = c.kvRows.find(scores.getK())->second;
+    const KvRows &values = c.kvRows.find(product.getV())->second;
+    llvm::function_ref<void(Value)> none = nullptr;
+    auto prepare = [&](Value head) { emitter.prepareTile(keys, values, head); };
+    Value visible = b.i32(c.kvTile());
+    if (limit)
+      visible = b.min(b.sub(c.scalars.lookup(limit), j), visible);
+    ArrayRef<Operation *> round; // the ops that a visit of a panel runs
+    auto perPanel = [&](const Panel &whole) {
+      auto body = [&](Panel panel) {
+        if (visits)
+          panel.isFirst = visits->open(panel);
+        emitter.prefetchNext(keys, values, panel);
+        for (Operation *inner : round) {
+          TypeSwitch<Operation *>(inner)
+              .Case([&](QkOp qk) { emitter.qk(qk, panel); })
+              .Case([&](MapScoresOp map) { emitter.mapScores(map, panel); })
+              .Case([&](MaskScoresOp mask) { emitter.maskScores(mask, panel); })
+              .Case(
+                  [&](SoftmaxStepOp step) { emitter.softmaxStep(step, panel); })
+              .Case([&](RescaleOp rescale) {
+                c.pendingRescale.insert(rescale.getResult());
+              })
+              .Case([&](PvOp pv) { emitter.pv(pv, panel); });
+        }
+        if (visits)
+          visits->close(panel);
+      };
+      if (!masked)
+        return body(whole);
+      // How much of this tile the panel can see at all.
+      Panel panel = whole;
+      auto endsBy = [&](Value end) {
+        return b.compare(Predicate::sle, end, b.add(j, c.kvTile()));
+      };
+      if (!c.panelRanges) {
+        panel.valid = limit ? visible : Value();
+        panel.isLast = limit ? endsBy(c.scalars.lookup(limit)) : Value();
+        return body(panel);
+      }
+      Value range = b.at(c.slot(*c.panelRanges), b.mul(panel.index, 16));
+      Value begin, fullBegin, fullEnd, end;
+      Value *bounds[] = {&begin, &fullBegin, &fullEnd, &end};
+      for (auto [i, bound] : llvm::enumerate(bounds))
+        *bound = b.load(b.i32Type(), b.at(range, i * 4));
+      auto inTile = [&](Value key) {
+        return b.max(b.min(b.sub(key, j), panel.valid), b.i32(0));
+      };
+      panel.valid = b.min(visible, b.sub(end, j));
+      panel.isLast = endsBy(limit ? b.min(end, c.scalars.lookup(limit)) : end);
+      panel.clearEnd = inTile(fullEnd);
+      if (rangeBegins) {
+        panel.begin = inTile(begin);
+        panel.clearBegin = inTile(fullBegin);
+        panel.clearEnd = b.max(panel.clearEnd, panel.clearBegin);
+      }
+      Value some = b.compare(Predicate::sgt, panel.valid, b.i32(0));
+      Value begun = b.compare(Predicate::slt, begin, b.add(j, c.kvTile()));
+      b.ifThen(arith::AndIOp::create(b, some, begun), [&] { body(panel); });
+    };
+    SmallVector<Operation *> ops(llvm::make_pointer_range(block));
+    if (c.schedule.getOrder() == LoopOrder::naive) {
+      // One op after the other over the whole score matrix.
+      for (Operation *&op : ops) {
+        round = op;
+        if (isa<QkOp, MapScoresOp, MaskScoresOp, SoftmaxStepOp, PvOp,
+                RescaleOp>(op))
+          emitter.forEachPanel(
+              perPanel,
+              isa<QkOp>(op) ? llvm::function_ref<void(Value)>(prepare) : none);
+      }
+      return;
+    }
+    if (emitter.qkWhole(scores, values, masked && limit ? visible : Value()))
+      llvm::erase_if(ops, [](Operation *op) { return isa<QkOp>(op); });
+    round = ops;
+    emitter.forEachPanel(perPanel, prepare);
+  });
+}
