@@ -110,18 +110,22 @@ float fma512(int64_t rounds, const float *factors) {
 // Sequential reads
 //===----------------------------------------------------------------------===//
 
-/// Combines every vector of [data, data + bytes) so that no load can be
-/// dropped. `bytes` is a multiple of 8 vectors.
-template <typename Vector>
+/// Combines every vector of `Streams` ranges of `bytes` bytes each, one after
+/// the other from `data` on, so that no load can be dropped. `bytes` is a
+/// multiple of 8 vectors.
+template <typename Vector, int Streams>
 __attribute__((always_inline)) inline uint64_t readLoop(const char *data,
                                                         size_t bytes) {
+  constexpr int perStream = 8 / Streams;
   Vector acc[8] = {};
-  for (const char *end = data + bytes; data != end;
-       data += 8 * sizeof(Vector)) {
+  for (size_t at = 0; at != bytes; at += perStream * sizeof(Vector)) {
 #pragma clang loop unroll(full)
     for (int i = 0; i < 8; ++i) {
       Vector value;
-      __builtin_memcpy(&value, data + i * sizeof(Vector), sizeof(Vector));
+      __builtin_memcpy(&value,
+                       data + i / perStream * bytes + at +
+                           i % perStream * sizeof(Vector),
+                       sizeof(Vector));
       acc[i] ^= value;
     }
   }
@@ -132,15 +136,19 @@ __attribute__((always_inline)) inline uint64_t readLoop(const char *data,
   return result;
 }
 
-uint64_t read128(const char *data, size_t bytes) {
-  return readLoop<U64x2>(data, bytes);
+template <int Streams> uint64_t read128(const char *data, size_t bytes) {
+  return readLoop<U64x2, Streams>(data, bytes);
 }
 #ifdef PAGODA_TARGET
-PAGODA_TARGET("avx2") uint64_t read256(const char *data, size_t bytes) {
-  return readLoop<U64x4>(data, bytes);
+template <int Streams>
+PAGODA_TARGET("avx2")
+uint64_t read256(const char *data, size_t bytes) {
+  return readLoop<U64x4, Streams>(data, bytes);
 }
-PAGODA_TARGET("avx512f") uint64_t read512(const char *data, size_t bytes) {
-  return readLoop<U64x8>(data, bytes);
+template <int Streams>
+PAGODA_TARGET("avx512f")
+uint64_t read512(const char *data, size_t bytes) {
+  return readLoop<U64x8, Streams>(data, bytes);
 }
 #endif
 
@@ -157,14 +165,20 @@ FmaFn fmaFor(int vectorBits) {
   return fma128;
 }
 
-ReadFn readFor(int vectorBits) {
+template <int Streams> ReadFn readFor(int vectorBits) {
 #ifdef PAGODA_TARGET
   if (vectorBits == 512)
-    return read512;
+    return read512<Streams>;
   if (vectorBits == 256)
-    return read256;
+    return read256<Streams>;
 #endif
-  return read128;
+  return read128<Streams>;
+}
+
+ReadFn readFor(int vectorBits, int streams) {
+  return streams == 4   ? readFor<4>(vectorBits)
+         : streams == 2 ? readFor<2>(vectorBits)
+                        : readFor<1>(vectorBits);
 }
 
 /// Where results go so that the work that made them stays.
@@ -215,18 +229,19 @@ double fmaPeak(int threads, double seconds, Timer timer, int vectorBits,
 }
 
 double readBandwidth(const void *data, size_t bytes, int threads,
-                     double seconds, Timer timer, size_t passes) {
-  ReadFn loop = readFor(widestVector());
+                     double seconds, Timer timer, size_t passes, int streams) {
+  ReadFn loop = readFor(widestVector(), streams);
   const char *base = static_cast<const char *>(data);
   // Whole steps of the widest loop for each thread; the rest is not counted.
-  size_t part = bytes / threads / 512 * 512;
+  size_t stream = bytes / threads / streams / 512 * 512;
+  size_t part = stream * streams;
   if (part == 0)
     return 0;
   std::vector<double> rates;
   double start = now(timer);
   do {
     double elapsed = runTogether(threads, timer, [&](int thread) {
-      readSink = loop(base + thread * part, part);
+      readSink = loop(base + thread * part, stream);
     });
     rates.push_back(double(part * threads) / elapsed / 1e9);
   } while (rates.size() < passes || now(timer) - start < seconds);

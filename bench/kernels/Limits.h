@@ -44,10 +44,13 @@ double fmaPeak(int threads, double seconds, Timer timer = Timer::Wall,
 /// Bandwidth in GB/s (10^9 bytes) of `threads` threads that read `bytes` bytes
 /// at `data` in order, a contiguous part each. The median over whole passes,
 /// at least `passes`, that take about `seconds` altogether. Data much larger
-/// than the last-level cache measures memory.
+/// than the last-level cache measures memory. With several `streams`, 1, 2 or
+/// 4, a thread reads as many parts of its part side by side, a cache line of
+/// each in turn: prefetchers follow streams, and one does not always use all
+/// that memory gives.
 double readBandwidth(const void *data, size_t bytes, int threads,
                      double seconds, Timer timer = Timer::Wall,
-                     size_t passes = 3);
+                     size_t passes = 3, int streams = 1);
 
 } // namespace pagoda::limits
 
