@@ -38,37 +38,43 @@ using namespace pagoda;
 
 namespace {
 
-cl::opt<std::string> configsOpt("configs",
+cl::OptionCategory category("pagoda-study");
+cl::opt<std::string> configsOpt("configs", cl::cat(category),
                                 cl::desc("Folder of config.json files"),
                                 cl::init("tools/configs"));
-cl::opt<std::string> outOpt("out", cl::desc("Markdown file to add rows to"),
+cl::opt<std::string> outOpt("out", cl::cat(category),
+                            cl::desc("Markdown file to add rows to"),
                             cl::init("formula.rows.md"));
-cl::opt<double> secondsOpt("seconds", cl::desc("CPU time for each kernel (25)"),
+cl::opt<double> secondsOpt("seconds", cl::cat(category),
+                           cl::desc("CPU time for each kernel (25)"),
                            cl::init(25));
-cl::opt<unsigned> sampleOpt("sample",
+cl::opt<unsigned> sampleOpt("sample", cl::cat(category),
                             cl::desc("Schedules of the wide sample (24)"),
                             cl::init(24));
-cl::opt<unsigned> randomOpt("random",
+cl::opt<unsigned> randomOpt("random", cl::cat(category),
                             cl::desc("Random specifications beside those of "
                                      "the configs (12)"),
                             cl::init(12));
-cl::opt<uint64_t> seedOpt("seed", cl::desc("Of sample and random ones (1)"),
+cl::opt<uint64_t> seedOpt("seed", cl::cat(category),
+                          cl::desc("Of sample and random ones (1)"),
                           cl::init(1));
-cl::opt<int> threadsOpt("step-threads",
+cl::opt<int> threadsOpt("step-threads", cl::cat(category),
                         cl::desc("Threads of a step (1, by CPU time)"),
                         cl::init(1));
-cl::opt<unsigned> mostOpt("most", cl::desc("Kernels to measure in this call"),
+cl::opt<unsigned> mostOpt("most", cl::cat(category),
+                          cl::desc("Kernels to measure in this call"),
                           cl::init(1u << 30));
-cl::opt<std::string> onlyOpt("only",
+cl::opt<std::string> onlyOpt("only", cl::cat(category),
                              cl::desc("Kernels of this kind: prefill or "
                                       "decode"));
-cl::opt<int64_t> kvLenOpt("kv-len",
+cl::opt<int64_t> kvLenOpt("kv-len", cl::cat(category),
                           cl::desc("Tokens of a decoding sequence (2048)"),
                           cl::init(2048));
-cl::opt<bool> randomOnlyOpt("random-only",
+cl::opt<bool> randomOnlyOpt("random-only", cl::cat(category),
                             cl::desc("Leave out the configs' specifications"));
-cl::opt<bool> listOpt("list", cl::desc("List the kernels and what the formula "
-                                       "puts first, and measure none"));
+cl::opt<bool> listOpt("list", cl::cat(category),
+                      cl::desc("List the kernels and what the formula "
+                               "puts first, and measure none"));
 
 /// A row over fewer schedules would say nothing.
 constexpr size_t leastTried = 12;
@@ -337,6 +343,7 @@ llvm::Error study() {
 } // namespace
 
 int main(int argc, char **argv) {
+  cl::HideUnrelatedOptions(category);
   cl::ParseCommandLineOptions(argc, argv, "How good is the formula?\n");
   try {
     if (llvm::Error error = study()) {
