@@ -257,12 +257,18 @@ void registerAll(const Settings &settings) {
         ->Unit(benchmark::kMillisecond)
         ->MinTime(1.5);
   };
+  // The group where it is not that of most rows, 2.
+  auto nameOf = [](const char *kernel, const AttentionSpec &spec,
+                   int64_t tokens) {
+    std::string name = kernel + shortName(spec, tokens);
+    return spec.group() == 2 ? name
+                             : name + "/group:" + std::to_string(spec.group());
+  };
   auto addPrefill = [&](const AttentionSpec &spec, int64_t tokens) {
-    add({"prefill/" + shortName(spec, tokens), spec, {tokens, tokens}},
-        prefill);
+    add({nameOf("prefill/", spec, tokens), spec, {tokens, tokens}}, prefill);
   };
   auto addDecode = [&](const AttentionSpec &spec, int64_t tokens) {
-    add({"decode/" + shortName(spec, tokens),
+    add({nameOf("decode/", spec, tokens),
          spec,
          {1, tokens, 1, rotated(spec, tokens, settings)}},
         decode);
@@ -275,6 +281,9 @@ void registerAll(const Settings &settings) {
         addPrefill(spec, tokens);
       for (int64_t tokens : {1024, 16384})
         addDecode(spec, tokens);
+      spec.qHeads = 32; // 8 KV heads
+      addPrefill(spec, 2048);
+      addDecode(spec, 16384);
     }
     // Short prompts, other head dims, large blocks.
     AttentionSpec spec = defaultSpec(KvLayout::HND);

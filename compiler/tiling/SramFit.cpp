@@ -416,10 +416,12 @@ static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
   if (overlap) {
     a.cost("short runs", "3072 / run", {{"run", double(run)}},
            streamBytes / double(run));
-    a.cost("blocks of a stream", "0.04 * log2(keys / whole blocks), at least 0",
-           {{"keys", double(walked)}, {"whole blocks", double(wholeBlocks)}},
-           0.04 *
-               std::log2(std::max(1.0, double(walked) / double(wholeBlocks))));
+    // Head-major, blocks of a stream beyond the first; token-major, a tile's
+    // scores lie further apart.
+    double whole = headMajor ? double(wholeBlocks) : double(leastTileKeys);
+    a.cost("keys of a stream", "0.04 * log2(keys / whole blocks), at least 0",
+           {{"keys", double(walked)}, {"whole blocks", whole}},
+           0.04 * std::log2(std::max(1.0, double(walked) / whole)));
     // Streams that share a page are one to the hardware.
     int64_t apart =
         walked * spec.headDim * element * (headMajor ? 1 : spec.kvHeads);
@@ -435,13 +437,17 @@ static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
   a.stateUpdate(stateKeysDecode);
   // Arithmetic hides behind the memory; what there is of it still decides ties.
   double padding = double(alignTo(s.qTile, s.blockRows)) / double(s.qTile);
-  a.cost("arithmetic", "0.05 * (padding / block_rows + padding - 1)",
+  a.cost("arithmetic", "0.05 * padding / block_rows + 0.1 * (padding - 1)",
          {{"padding", padding}, {"block_rows", double(s.blockRows)}},
-         0.05 * (padding / double(s.blockRows) + padding - 1));
+         0.05 * padding / double(s.blockRows) + 0.1 * (padding - 1));
   if (overlap && !byHead)
-    a.cost("rows of Q and O by turns", "0.1 * (block_rows / 2 - 1), at least 0",
-           {{"block_rows", double(s.blockRows)}},
-           std::max(0.0, 0.1 * (double(s.blockRows) / 2 - 1)));
+    a.cost(
+        "rows of Q and O by turns",
+        "0.1 * (most of block_rows / 2 and block_rows * head_dim / 256, - 1)",
+        {{"block_rows", double(s.blockRows)},
+         {"head_dim", double(spec.headDim)}},
+        0.1 * std::max({0.0, double(s.blockRows) / 2 - 1,
+                        double(s.blockRows * spec.headDim) / 256 - 1}));
   // Two vectors of keys per step, with one prefetch each, keep loads and
   // prefetches evenly mixed: on AVX2 72% of the bandwidth, where 4 vectors
   // reach 55% and 1 reaches 64% (bench/results/cpu.md).

@@ -46,7 +46,9 @@ std::string shortSchedule(StringRef text) {
               read->blockRows, read->blockVectors);
   if (read->heads > 1)
     result += formatv(", {0} heads", read->heads);
-  if (read->lanes == Schedule::Lanes::HeadDim)
+  if (read->stages > 1)
+    result += formatv(", {0} stages", read->stages);
+  else if (read->lanes == Schedule::Lanes::HeadDim)
     result += formatv(", {0} ahead", read->prefetch);
   return result + (read->pack ? ", packed" : "");
 }

@@ -179,10 +179,10 @@ TEST(SramFit, TwoStagesWalkTwoStreams) {
   // Half a tile is a block: a walk through all its heads.
   EXPECT_EQ(step(c, "contiguous run"), 8 * 16 * 128 * 4);
   EXPECT_EQ(step(c, "two streams in a page"), 0);
-  EXPECT_EQ(step(c, "blocks of a stream"), 0);
+  EXPECT_EQ(step(c, "keys of a stream"), 0);
   EXPECT_EQ(step(c, "one stream"), 0);
   s.kvTile = 64;
-  EXPECT_NEAR(step(use(), "blocks of a stream"), 0.04, 1e-12);
+  EXPECT_NEAR(step(use(), "keys of a stream"), 0.04, 1e-12);
   EXPECT_EQ(step(use(), "contiguous run"), 8 * 16 * 128 * 4);
   // Keys 8 and 4 rows apart, 4096 and 2048 bytes.
   s.kvTile = 16;
