@@ -265,6 +265,10 @@ TEST_F(TuneTest, MistakesAreNamed) {
   for (const char *budget : {"soon", "0", "-3s", "1e9", "nan"})
     expectError("tune --budget=" + std::string(budget) + " " + (shape + db()),
                 "--budget " + std::string(budget) + ": expected a time");
+  expectError("tune --candidates 3 " + (shape + db()),
+              "--candidates: expected --export beside it");
+  Outcome brief = pagodaTool("tune --budget 0.5s " + (shape + db()));
+  EXPECT_TRUE(says(brief, "not tuned: less than 1 s were left")) << brief.out;
   expectError("tune --db none " + std::string(shape),
               "--db: expected a file to keep records in");
   expectError("tune --threads 5000 " + (shape + db()),
