@@ -104,20 +104,23 @@ Compilation::schedulesFor(const AttentionSpec &spec) {
   const std::vector<Schedule> *settled = settledFor(spec);
   if (settled)
     schedules = *settled;
-  if (options.decodeTokens <= 1 || machine.kind != TargetKind::Cpu)
-    return schedules;
-  auto add = [&](Variant variant, int64_t tokens) {
+  auto add = [&](Variant variant, int64_t tokens) -> Error {
     Expected<TileCandidate> tile = tileOf(spec, variant, tokens);
-    if (tile)
-      schedules.push_back(tile->schedule);
-    return tile.takeError();
+    if (!tile)
+      return createStringError(spec.name + " " + nameOf(variant) + ": " +
+                               toString(tile.takeError()));
+    schedules.push_back(tile->schedule);
+    return Error::success();
   };
-  if (!settled)
+  bool several = options.decodeTokens > 1 && machine.kind == TargetKind::Cpu;
+  // The IR says that there is a window, but not how long it is.
+  if (!settled && (several || spec.window))
     for (Variant variant : {Variant::Prefill, Variant::Decode})
       if (Error error = add(variant, 1))
         return error;
-  if (Error error = add(Variant::Decode, options.decodeTokens))
-    return error;
+  if (several)
+    if (Error error = add(Variant::Decode, options.decodeTokens))
+      return error;
   return schedules;
 }
 

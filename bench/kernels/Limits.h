@@ -27,6 +27,11 @@ enum class Timer {
   ThreadCpu,
 };
 
+/// The clock for steps on `threads` threads: CPU time where it can be.
+inline Timer timerFor(int threads) {
+  return threads == 1 ? Timer::ThreadCpu : Timer::Wall;
+}
+
 /// Seconds since some point in the past.
 double now(Timer timer);
 

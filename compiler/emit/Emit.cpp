@@ -30,7 +30,9 @@ Error pagoda::writeFile(StringRef path, StringRef contents) {
   });
   if (!error)
     return Error::success();
-  return createStringError(path + ": " + toString(std::move(error)));
+  // Its own text names the path, too.
+  return createStringError(path + ": " +
+                           errorToErrorCode(std::move(error)).message());
 }
 
 Error pagoda::linkSharedLibrary(StringRef objectPath, StringRef libraryPath) {

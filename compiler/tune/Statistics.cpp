@@ -31,10 +31,15 @@ double pagoda::median(std::vector<double> values) {
   return quantile(values, 0.5);
 }
 
-double pagoda::spread(std::vector<double> values) {
+Interval pagoda::quartiles(std::vector<double> values) {
   std::sort(values.begin(), values.end());
-  return (quantile(values, 0.75) - quantile(values, 0.25)) / 2 /
-         quantile(values, 0.5);
+  return {quantile(values, 0.5), quantile(values, 0.25),
+          quantile(values, 0.75)};
+}
+
+double pagoda::spread(std::vector<double> values) {
+  Interval q = quartiles(std::move(values));
+  return (q.high - q.low) / 2 / q.median;
 }
 
 Interval pagoda::medianInterval(std::vector<double> values, double confidence) {

@@ -43,6 +43,9 @@ Interval medianInterval(std::vector<double> values, double confidence);
 Interval ratioOfMedians(const std::vector<double> &a,
                         const std::vector<double> &b, double confidence);
 
+/// The median and, as low and high, the quartiles. `values` is not empty.
+Interval quartiles(std::vector<double> values);
+
 /// Half the distance between the quartiles over the median: 0.02 is 2%.
 double spread(std::vector<double> values);
 

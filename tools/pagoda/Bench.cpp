@@ -61,6 +61,8 @@ BenchOpt<std::string> onlyOpt("only",
                               "decode",
                               cl::value_desc("text"));
 
+BenchOpt<bool> noPeersOpt("no-peers", "Leave other people's code out");
+
 bool wanted(StringRef kernel) { return kernel.contains(onlyOpt); }
 
 double now() { return limits::now(limits::Timer::Wall); }
@@ -134,11 +136,15 @@ Expected<std::vector<Group>> usualGroups(const Specification &specification,
                                    seconds, &peers);
            }});
     }
-    if (!wanted(spec.name + " append") || !wanted(spec.name + " copy"))
+    std::vector<int32_t> writers;
+    for (int32_t role : {PAGODA_ROLE_APPEND, PAGODA_ROLE_COPY})
+      if (wanted(spec.name + " " + roleName(role)))
+        writers.push_back(role);
+    if (writers.empty())
       continue;
     groups.push_back({spec.name, [=, &spec, &machine](double seconds) {
-                        return benchCacheWrites(spec, machine, 2048, threads,
-                                                seconds);
+                        return benchCacheWrites(spec, machine, writers, 2048,
+                                                threads, seconds);
                       }});
   }
   return groups;
@@ -237,7 +243,9 @@ llvm::Error bench() {
   if (llvm::Error error = useRecords(*specification))
     return error;
   int threads = ThreadPool(int(threadsOpt)).threads();
-  peers::Peers peers = peers::findPeers(threads);
+  peers::Peers peers;
+  if (!noPeersOpt && !ordersOpt)
+    peers = peers::findPeers(threads);
   Expected<std::vector<Group>> groups =
       ordersOpt ? orderGroups(*specification, threads)
                 : usualGroups(*specification, threads, peers);
@@ -269,7 +277,7 @@ llvm::Error bench() {
          << threads << (threads == 1 ? " thread" : " threads")
          << formatv("; {0:F0} s\n\n", now() - begin);
   ordersOpt ? printOrders(outs(), rows) : printRows(outs(), rows);
-  if (!ordersOpt && !peers.missing.empty()) {
+  if (!peers.missing.empty()) {
     outs() << "\npeers without a row:\n";
     for (const std::string &reason : peers.missing)
       outs() << "  " << reason << '\n';

@@ -131,6 +131,8 @@ json::Array toJson(const std::vector<BenchRow> &rows) {
       object["speedup"] = json::Object{{"median", row.speedup->median},
                                        {"low", row.speedup->low},
                                        {"high", row.speedup->high}};
+    if (row.quarters)
+      object["quartiles"] = json::Array{row.quarters->low, row.quarters->high};
     array.push_back(std::move(object));
   }
   return array;

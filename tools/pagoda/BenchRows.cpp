@@ -38,31 +38,6 @@ std::string dtypeText(const AttentionSpec &spec) {
   return text;
 }
 
-/// Samples `rows` in turn, in rising and falling order, and the limit before
-/// each turn. `run(i)` returns the seconds of a step of row i, `limit()` the
-/// machine's flops or bytes a second; `work` is those of a step.
-void sampleRows(std::vector<BenchRow> &rows, double seconds, double work,
-                const std::function<double()> &limit,
-                const std::function<double(size_t)> &run) {
-  double start = now();
-  for (size_t turn = 0; turn < mostSamples; ++turn) {
-    if (turn >= leastSamples && now() - start >= seconds)
-      break;
-    double ceiling = limit();
-    for (size_t i = 0; i < rows.size(); ++i) {
-      BenchRow &row = rows[turn % 2 ? rows.size() - 1 - i : i];
-      row.seconds.push_back(run(size_t(&row - rows.data())));
-      row.shares.push_back(work / row.seconds.back() / ceiling);
-    }
-  }
-  for (BenchRow &row : MutableArrayRef(rows).drop_front()) {
-    std::vector<double> ratios;
-    for (size_t i = 0; i < row.seconds.size(); ++i)
-      ratios.push_back(rows.front().seconds[i] / row.seconds[i]);
-    row.speedup = medianInterval(ratios, 0.99);
-  }
-}
-
 /// Bytes a second that the threads read from `pool`, or from the first part of
 /// a large one.
 double readLimit(const KvPool &pool, int threads,
@@ -86,6 +61,7 @@ usablePeers(peers::Peers &peers, ScheduleBench &bench, StringRef spec) {
     std::string reason =
         peers::SgemmAttention::refusal(bench.bench().problem().shape);
     if (reason.empty()) {
+      bench.bench().clearOutput();
       timePeer(bench, *peer);
       reference::Comparison checked = bench.bench().checkSampled(32);
       if (!checked.ok() || checked.elements == 0)
@@ -103,6 +79,49 @@ usablePeers(peers::Peers &peers, ScheduleBench &bench, StringRef spec) {
 }
 
 } // namespace
+
+void sampleRows(std::vector<BenchRow> &rows, double seconds, double work,
+                const std::function<double()> &limit,
+                const std::function<double(size_t)> &run) {
+  double start = now();
+  for (size_t turn = 0; turn < mostSamples; ++turn) {
+    if (turn >= leastSamples && now() - start >= seconds)
+      break;
+    double ceiling = limit();
+    for (size_t i = 0; i < rows.size(); ++i) {
+      BenchRow &row = rows[turn % 2 ? rows.size() - 1 - i : i];
+      row.seconds.push_back(run(size_t(&row - rows.data())));
+      row.shares.push_back(work / row.seconds.back() / ceiling);
+    }
+  }
+  for (BenchRow &row : MutableArrayRef(rows).drop_front()) {
+    std::vector<double> ratios;
+    for (size_t i = 0; i < row.seconds.size(); ++i)
+      ratios.push_back(rows.front().seconds[i] / row.seconds[i]);
+    row.speedup = medianInterval(ratios, 0.99);
+    row.quarters = quartiles(ratios);
+  }
+}
+
+double limitNow(Variant variant, const Workbench &bench) {
+  int threads = bench.shape().threads;
+  limits::Timer timer = limits::timerFor(threads);
+  return variant == Variant::Prefill
+             ? 1e9 * limits::fmaPeak(threads, 0.05, timer, 0, /*samples=*/1)
+             : readLimit(bench.pool(), threads, timer);
+}
+
+BenchRow emptyRow(const AttentionSpec &spec, Variant variant,
+                  const Workbench &bench) {
+  BenchRow row;
+  row.kernel = (spec.name + " " + nameOf(variant)).str();
+  row.step = bench.shape().str();
+  row.dtype = dtypeText(spec);
+  row.limit = variant == Variant::Prefill ? "FMA" : "read";
+  row.flops = bench.flops();
+  row.bytes = bench.bytes();
+  return row;
+}
 
 Expected<std::vector<BenchRow>>
 benchAttention(const AttentionSpec &spec, Variant variant,
@@ -124,15 +143,9 @@ benchAttention(const AttentionSpec &spec, Variant variant,
     if (!usable[i])
       return createStringError(spec.name + " " + nameOf(variant) +
                                ": cannot be built by " + all[i].str());
-    BenchRow row;
-    row.kernel = (spec.name + " " + nameOf(variant)).str();
-    row.step = shape.str();
-    row.dtype = dtypeText(spec);
+    BenchRow row = emptyRow(spec, variant, bench.bench());
     row.variant = schedules[i].name;
     row.schedule = all[i].str();
-    row.limit = variant == Variant::Prefill ? "FMA" : "read";
-    row.flops = bench.bench().flops();
-    row.bytes = bench.bench().bytes();
     rows.push_back(std::move(row));
     bench.time(all[i]);
   }
@@ -146,22 +159,17 @@ benchAttention(const AttentionSpec &spec, Variant variant,
     row.peer = true;
     rows.push_back(std::move(row));
   }
-  // By the clock that times the steps.
-  auto timer =
-      shape.threads == 1 ? limits::Timer::ThreadCpu : limits::Timer::Wall;
-  auto limit = [&] {
-    return variant == Variant::Prefill
-               ? 1e9 * limits::fmaPeak(shape.threads, 0.05, timer, 0,
-                                       /*samples=*/1)
-               : readLimit(bench.bench().pool(), shape.threads, timer);
-  };
   double work =
       variant == Variant::Prefill ? rows.front().flops : rows.front().bytes;
-  sampleRows(rows, seconds - (now() - start), work, limit, [&](size_t i) {
-    return i < all.size() ? bench.time(all[i])
-                          : timePeer(bench, *others[i - all.size()]);
-  });
+  sampleRows(
+      rows, seconds - (now() - start), work,
+      [&] { return limitNow(variant, bench.bench()); },
+      [&](size_t i) {
+        return i < all.size() ? bench.time(all[i])
+                              : timePeer(bench, *others[i - all.size()]);
+      });
   for (size_t i = 0; i < all.size(); ++i) {
+    bench.bench().clearOutput();
     bench.time(all[i]);
     reference::Comparison checked = bench.bench().checkSampled(32);
     if (!checked.ok() || checked.elements == 0)
@@ -320,6 +328,7 @@ std::string CacheWrites::check() const {
 
 Expected<std::vector<BenchRow>> benchCacheWrites(const AttentionSpec &spec,
                                                  const Machine &machine,
+                                                 ArrayRef<int32_t> roles,
                                                  int64_t tokens, int threads,
                                                  double seconds) {
   CompileOptions options;
@@ -331,13 +340,14 @@ Expected<std::vector<BenchRow>> benchCacheWrites(const AttentionSpec &spec,
   KernelSet kernels =
       KernelLibrary::wrap((*code)->info()).select(kernelSpecOf(spec));
   std::vector<BenchRow> result;
-  for (bool append : {true, false}) {
+  for (int32_t role : roles) {
+    bool append = role == PAGODA_ROLE_APPEND;
     if (!(append ? kernels.append : kernels.copy))
       continue;
     CacheWrites writes(spec, kernels, tokens, threads);
     append ? writes.prepareAppend() : writes.prepareCopy();
     BenchRow row;
-    row.kernel = spec.name + (append ? " append" : " copy");
+    row.kernel = spec.name + " " + roleName(role);
     row.step = std::to_string(tokens) + " tokens";
     row.dtype = dtypeText(spec);
     row.variant = "default";
@@ -345,7 +355,7 @@ Expected<std::vector<BenchRow>> benchCacheWrites(const AttentionSpec &spec,
     row.bytes = 2 * writes.bytes(); // read and written
     std::vector<BenchRow> rows = {std::move(row)};
     sampleRows(
-        rows, seconds / 2, rows.front().bytes,
+        rows, seconds / double(roles.size()), rows.front().bytes,
         [&] { return readLimit(writes.memory(), threads); },
         [&](size_t) { return append ? writes.append() : writes.copy(); });
     rows.front().wrong = writes.check();

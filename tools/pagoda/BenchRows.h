@@ -18,6 +18,7 @@
 #include "compiler/tune/Statistics.h"
 #include "tools/pagoda/ScheduleBench.h"
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,14 +39,32 @@ struct BenchRow {
   std::vector<double> seconds; ///< one a step
   /// Share of the limit beside each step.
   std::vector<double> shares;
-  /// Times of the default over times of this, for rows beside a default.
-  std::optional<Interval> speedup;
+  /// Times of the first row over times of this, in pairs, for rows beside a
+  /// first one: the median with its interval of 99%, and the quartiles.
+  std::optional<Interval> speedup, quarters;
   std::string wrong; ///< the worst output element, if it is out of bounds
   bool peer = false; ///< not our code
 
   double gflops() const { return flops / median(seconds) / 1e9; }
   double gbs() const { return bytes / median(seconds) / 1e9; }
 };
+
+/// Samples `rows` in turn, in rising and falling order, and the limit before
+/// each turn, for about `seconds`. `run(i)` returns the seconds of a step of
+/// row i, `limit()` the machine's flops or bytes a second; `work` is those of a
+/// step.
+void sampleRows(std::vector<BenchRow> &rows, double seconds, double work,
+                const std::function<double()> &limit,
+                const std::function<double(size_t)> &run);
+
+/// What binds a step of `variant`, as this machine gives it now to the threads
+/// of `bench`, by their clock: flops a second for prefill, bytes a
+/// second that are read from its pool for decode.
+double limitNow(Variant variant, const Workbench &bench);
+
+/// The row of a step, without what is measured.
+BenchRow emptyRow(const AttentionSpec &spec, Variant variant,
+                  const Workbench &bench);
 
 /// A schedule and what to call it; the first one is the default.
 struct NamedSchedule {
@@ -63,13 +82,15 @@ benchAttention(const AttentionSpec &spec, Variant variant,
                llvm::ArrayRef<NamedSchedule> schedules, double seconds,
                peers::Peers *peers = nullptr);
 
-/// The kernels that write the cache: `tokens` new tokens through a slot
-/// mapping, and as many tokens' blocks copied. Each works on a pool of its own
-/// and writes the same values each time, so that repeating it changes nothing;
-/// afterwards the whole pool is compared with what it must hold.
+/// Kernels that write the cache, those of `roles`: append, `tokens` new tokens
+/// through a slot mapping, and copy, as many tokens' blocks. Each works on a
+/// pool of its own and writes the same values each time, so that repeating it
+/// changes nothing; afterwards the whole pool is compared with what it must
+/// hold.
 llvm::Expected<std::vector<BenchRow>>
 benchCacheWrites(const AttentionSpec &spec, const Machine &machine,
-                 int64_t tokens, int threads, double seconds);
+                 llvm::ArrayRef<int32_t> roles, int64_t tokens, int threads,
+                 double seconds);
 
 } // namespace pagoda
 

@@ -287,8 +287,10 @@ Expected<SequenceWork> readWork(const Specification &specification) {
     work.queries = promptOpt;
   work.keys = kvOpt.getNumOccurrences() ? kvOpt : work.queries;
   if (work.keys < 1 || work.keys > longest)
-    return createStringError(formatv(
-        "--kv-len {0}: expected a number from 1 to {1}", work.keys, longest));
+    return createStringError(
+        formatv("--{0} {1}: expected a number from 1 to {2}",
+                kvOpt.getNumOccurrences() ? "kv-len" : "prompt-len", work.keys,
+                longest));
   // A shorter sequence has a shorter prompt, unless one was asked for.
   if (!promptOpt.getNumOccurrences())
     work.queries = std::min(work.queries, work.keys);

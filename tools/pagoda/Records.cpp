@@ -49,9 +49,18 @@ std::string date(int64_t seconds) {
   return formatv("{0:%Y-%m-%d}", sys::TimePoint<>(sys::toTimePoint(seconds)));
 }
 
+/// Cut short before anything was found.
+bool decidesNothing(const TuningRecord &record) {
+  return !record.complete && record.schedule == record.baseline;
+}
+
 std::string noteOf(const AttentionSpec &spec, const TuningRecord &record) {
   std::string text = formatv("{0} {1}: ", spec.name, record.key.variant);
-  if (record.schedule == record.baseline)
+  if (decidesNothing(record))
+    text += formatv("the default so far, tuning was cut short after {0} "
+                    "schedules",
+                    record.tried);
+  else if (record.schedule == record.baseline)
     text += formatv("the default stands, {0} schedules tried", record.tried);
   else
     text +=
@@ -105,7 +114,7 @@ static std::optional<Schedule> scheduleFor(const Database &database,
   } else if (*record) {
     if (Expected<Schedule> schedule = usableSchedule(**record, machine, spec)) {
       notes.push_back(noteOf(spec, **record));
-      ++used;
+      used += !decidesNothing(**record);
       return *schedule;
     } else {
       warning() << "database " << database.path() << ": record of " << what

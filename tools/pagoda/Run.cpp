@@ -44,31 +44,32 @@ template <typename T> struct RunOpt : cl::opt<T> {
                    cl::cat(optionCategory()), mods...) {}
 };
 
-RunOpt<int64_t> seqsOpt("seqs", "Sequences (default 4)", cl::init(4));
+RunOpt<int64_t> seqsOpt("seqs", "Sequences (default 4)", cl::value_desc("n"),
+                        cl::init(4));
 RunOpt<int64_t> promptOpt("prompt-len",
                           "Tokens of each prompt, the shared prefix included "
                           "(default 512)",
-                          cl::init(512));
+                          cl::value_desc("n"), cl::init(512));
 RunOpt<int64_t> prefixOpt("shared-prefix",
                           "Tokens that all prompts begin with (default 0)",
-                          cl::init(0));
+                          cl::value_desc("n"), cl::init(0));
 RunOpt<int64_t> decodeOpt("decode-steps",
                           "Tokens each sequence decodes (default 8)",
-                          cl::init(8));
+                          cl::value_desc("n"), cl::init(8));
 RunOpt<int64_t> chunkOpt("chunk",
                          "Prompt tokens of one sequence per step (default 256)",
-                         cl::init(256));
+                         cl::value_desc("n"), cl::init(256));
 RunOpt<bool> cascadeOpt("cascade",
                         "Attend to a prefix that sequences share once for all "
                         "of them");
 RunOpt<int64_t> layersOpt("layers",
                           "Layers to simulate, each with its own K and V "
                           "(default 1)",
-                          cl::init(1));
+                          cl::value_desc("n"), cl::init(1));
 RunOpt<uint64_t> seedOpt("seed", "Seed of tokens and of the block order",
-                         cl::init(1));
+                         cl::value_desc("n"), cl::init(1));
 RunOpt<int64_t> threadsOpt("threads", "Threads (default: one per CPU)",
-                           cl::init(0));
+                           cl::value_desc("n"), cl::init(0));
 RunOpt<std::string>
     deviceOpt("device",
               "Where kernels run: cpu (default), or emulator, which runs those "

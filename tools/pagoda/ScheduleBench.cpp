@@ -166,9 +166,7 @@ double ScheduleBench::time(
 
 double ScheduleBench::timeStep(const std::function<void()> &run) {
   workbench->plan(step++);
-  // One thread's CPU time leaves out what other processes take.
-  auto timer = workbench->shape().threads == 1 ? limits::Timer::ThreadCpu
-                                               : limits::Timer::Wall;
+  limits::Timer timer = limits::timerFor(workbench->shape().threads);
   double start = limits::now(timer);
   run();
   return limits::now(timer) - start;
@@ -199,6 +197,7 @@ reference::Comparison ScheduleBench::verify(const Schedule &schedule) {
 reference::Comparison ScheduleBench::checkSampled(const Schedule &schedule) {
   workbench->use(at(schedule).set);
   workbench->plan(step++);
+  workbench->clearOutput();
   workbench->run();
   return workbench->checkSampled(variant == Variant::Prefill ? 48 : 16);
 }

@@ -73,7 +73,7 @@ Opt<int64_t> chunkOpt("attention-chunk",
                       "Positions per chunk; a query sees its own chunk",
                       cl::value_desc("n"));
 Opt<double> softcapOpt("softcap", "Soft cap c of scores: c * tanh(score / c)",
-                       cl::value_desc("c"));
+                       cl::value_desc("x"));
 Opt<bool> sinksOpt("sinks", "One sink logit per query head");
 Opt<bool> prefixLmOpt("prefix-lm",
                       "The first keys of a sequence, as many as prefix_lens "
@@ -100,8 +100,8 @@ cl::opt<std::string> nameOpt("name",
                              cl::desc("Base name of the files and prefix of "
                                       "the kernels' names (default: "
                                       "attention)"),
-                             cl::init("attention"), cl::sub(genCommand()),
-                             cl::sub(explainCommand()),
+                             cl::value_desc("name"), cl::init("attention"),
+                             cl::sub(genCommand()), cl::sub(explainCommand()),
                              cl::cat(optionCategory()));
 cl::opt<std::string> modsOpt(
     "mods",
@@ -168,7 +168,7 @@ Expected<AttentionSpec> specFromOptions(const KnownShape &known) {
   }
   if (!spec.qHeads || !spec.headDim)
     return createStringError(
-        "nothing to compile: give --config, or --heads and --head-dim");
+        "nothing to work on: give --config, or --heads and --head-dim");
   if (!spec.kvHeads)
     spec.kvHeads = spec.qHeads;
   if (!spec.vHeadDim)

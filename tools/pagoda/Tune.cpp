@@ -248,7 +248,11 @@ void printText(ArrayRef<Job> jobs) {
   for (const Job &job : jobs) {
     if (!job.record) {
       table.row({job.name(), "", "", "", "", "", "",
-                 interrupted ? "not tuned" : "no time was left"});
+                 interrupted
+                     ? std::string("not tuned")
+                     : formatv("not tuned: less than {0:F0} s were left",
+                               leastSeconds)
+                           .str()});
       continue;
     }
     const TuningRecord &record = *job.record;

@@ -223,11 +223,16 @@ llvm::Error exportAll(bool json) {
 
 } // namespace
 
-bool isForOtherDevice() { return !exportOpt.empty() || !importOpt.empty(); }
+bool isForOtherDevice() {
+  return !exportOpt.empty() || !importOpt.empty() ||
+         candidatesOpt.getNumOccurrences() > 0;
+}
 
 llvm::Error tuneOtherDevice(bool json) {
   if (!exportOpt.empty() && !importOpt.empty())
     return createStringError("--export and --import: give one of them");
+  if (exportOpt.empty() && candidatesOpt.getNumOccurrences())
+    return createStringError("--candidates: expected --export beside it");
   if (!importOpt.empty())
     return import(json);
 #ifdef PAGODA_HAS_EMULATOR

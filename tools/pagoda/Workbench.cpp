@@ -95,7 +95,7 @@ StepShape prefillStep(const AttentionSpec &spec, int threads) {
 }
 
 StepShape decodeStep(const AttentionSpec &spec, int threads, int64_t cacheBytes,
-                     int64_t kvLen) {
+                     int64_t kvLen, int64_t batch) {
   constexpr double least = 32e6, most = 1e9;
   constexpr int64_t mostBatch = 16;
   double token = double(spec.kvHeads * (spec.headDim + spec.vHeadDim)) *
@@ -107,8 +107,9 @@ StepShape decodeStep(const AttentionSpec &spec, int threads, int64_t cacheBytes,
   step.kvLen = kvLen;
   double bytes = work(spec, step).bytes; // of keys that are visible
   auto inPool = int64_t(most / (token * double(kvLen)));
-  step.batch = std::clamp<int64_t>(int64_t(least / bytes) + 1, 1,
-                                   std::min(mostBatch, inPool));
+  step.batch = batch ? batch
+                     : std::clamp<int64_t>(int64_t(least / bytes) + 1, 1,
+                                           std::min(mostBatch, inPool));
   double wanted = std::max(4 * double(cacheBytes), 2 * least);
   int64_t steps = std::min(int64_t(wanted / (bytes * double(step.batch))) + 1,
                            inPool / step.batch);
@@ -185,6 +186,19 @@ void Workbench::planSequences(int64_t first, int64_t count) {
     planned.sequences.push_back({s * step.qLen, step.qLen,
                                  step.length(first + s),
                                  paged.row(ids[size_t(first + s)])});
+}
+
+void Workbench::clearOutput() {
+  reference::fillNaN(o.data(), int32_t(spec.qType),
+                     int64_t(o.size() / elementBytes(int32_t(spec.qType))));
+  reference::fillNaN(lse.data(), PAGODA_F32, int64_t(lse.size()));
+}
+
+std::vector<double> Workbench::output() const {
+  std::vector<double> result(o.size() / elementBytes(int32_t(spec.qType)));
+  reference::loadRow(o.data(), int32_t(spec.qType), 0, int64_t(result.size()),
+                     result.data());
+  return result;
 }
 
 reference::RowFilter Workbench::sampled(int64_t rows) const {

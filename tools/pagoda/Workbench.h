@@ -54,9 +54,10 @@ StepShape prefillStep(const AttentionSpec &spec, int threads);
 /// A decode step over sequences of `kvLen` tokens that reads 32 MB or more, of
 /// a pool of which four times `cacheBytes` is visible, so that steps in turn
 /// find nothing in a cache. Less where a pool of 1 GB, or 16 sequences a step,
-/// do not hold that; shorter sequences where it does not hold one.
+/// do not hold that; shorter sequences where it does not hold one. `batch`: the
+/// sequences of a step, however much it then reads; 0: as above.
 StepShape decodeStep(const AttentionSpec &spec, int threads, int64_t cacheBytes,
-                     int64_t kvLen = 2048);
+                     int64_t kvLen = 2048, int64_t batch = 0);
 
 /// Steps for a GPU, larger: 4096 new tokens, or fewer of a shape that takes
 /// more than 300 Gflop for them; and single tokens of sequences that together
@@ -79,6 +80,12 @@ public:
   void planOne(int64_t sequence) { planSequences(sequence, 1); }
   /// Runs the planned step. Returns the seconds it took.
   double run() { return engine.run(0, args); }
+
+  /// Fills o and lse with NaN, so that a check sees what the next step writes
+  /// and nothing of an earlier one.
+  void clearOutput();
+  /// o of the last step, [batch * q_len, q_heads, v_head_dim].
+  std::vector<double> output() const;
 
   /// The planned step as the oracle, and others' code, sees it; until the next
   /// plan().

@@ -13,6 +13,7 @@
 #include "tools/pagoda/Commands.h"
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/Config/llvm-config.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/WithColor.h"
 #include "llvm/Support/raw_ostream.h"
@@ -35,30 +36,72 @@ constexpr Command commands[] = {
     {pagoda::benchCommand, pagoda::bench},
 };
 
-/// Refuses options that `sub` does not have. LLVM's parser would take any that
-/// begins with h for help, and exit with 0.
-llvm::Error checkNames(cl::SubCommand &sub, ArrayRef<char *> arguments) {
+/// " did you mean '--heads'?" where `name` is nearly that of an option.
+std::string nearest(StringRef name,
+                    const DenseMap<StringRef, cl::Option *> &known) {
+  std::string hint;
+  unsigned best = std::min<unsigned>(4, 2 + unsigned(name.size()) / 3);
+  for (const auto &entry : known)
+    if (unsigned distance = name.edit_distance(entry.first, true, best);
+        entry.second->getOptionHiddenFlag() == cl::NotHidden &&
+        distance < best) {
+      hint = ("; did you mean '--" + entry.first + "'?").str();
+      best = distance;
+    }
+  return hint;
+}
+
+/// Whether `value` is what the option's help says: <n> a whole number, <x> any.
+llvm::Error checkValue(StringRef name, StringRef value,
+                       const cl::Option &option) {
+  bool isList = option.ValueStr == "n,n,...";
+  const char *expected = nullptr;
+  int64_t whole;
+  double number;
+  SmallVector<StringRef> parts;
+  value.split(parts, ',', isList ? -1 : 0);
+  for (StringRef part : parts)
+    if ((isList || option.ValueStr == "n") && part.getAsInteger(0, whole))
+      expected = isList ? "whole numbers between commas"
+                        : "a whole number of at most 64 bits";
+  if (option.ValueStr == "x" && value.getAsDouble(number))
+    expected = "a number";
+  if (!expected)
+    return llvm::Error::success();
+  return createStringError("--" + name + " " + value + ": expected " +
+                           expected);
+}
+
+/// Refuses what `sub` does not know. LLVM's parser would take any option that
+/// begins with h for help and exit with 0; what it says of a value names
+/// neither the value expected nor this tool's way to say it.
+llvm::Error checkArguments(cl::SubCommand &sub, ArrayRef<char *> arguments) {
   const auto &known = cl::getRegisteredOptions(sub);
-  for (StringRef argument : arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    StringRef argument = arguments[i];
     if (argument == "--")
       break;
-    if (!argument.consume_front("--"))
-      continue;
-    StringRef name = argument.split('=').first;
-    if (known.contains(name))
-      continue;
-    StringRef nearest;
-    unsigned best = 4;
-    for (const auto &entry : known)
-      if (unsigned distance = name.edit_distance(entry.first, true, best);
-          entry.second->getOptionHiddenFlag() == cl::NotHidden &&
-          distance < best) {
-        nearest = entry.first;
-        best = distance;
-      }
-    std::string hint =
-        nearest.empty() ? "" : ("; did you mean '--" + nearest + "'?").str();
-    return createStringError("unknown option '--" + name + "'" + hint);
+    bool isLong = argument.consume_front("--");
+    if (!isLong && !argument.consume_front("-"))
+      return createStringError("unexpected argument '" + argument + "'");
+    auto [name, value] = argument.split('=');
+    auto found = known.find(name);
+    if (found == known.end()) {
+      if (!isLong)
+        continue; // the parser knows more spellings
+      return createStringError("unknown option '--" + name + "'" +
+                               nearest(name, known));
+    }
+    const cl::Option &option = *found->second;
+    if (option.getValueExpectedFlag() == cl::ValueRequired &&
+        !argument.contains('=')) {
+      if (++i == arguments.size())
+        return createStringError((isLong ? "--" : "-") + name +
+                                 ": expected a value");
+      value = arguments[i];
+    }
+    if (llvm::Error error = checkValue(name, value, option))
+      return error;
   }
   return llvm::Error::success();
 }
@@ -93,6 +136,9 @@ llvm::cl::OptionCategory &pagoda::optionCategory() {
 
 int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
+  cl::SetVersionPrinter([](raw_ostream &os) {
+    os << "pagoda " PAGODA_VERSION " (LLVM " LLVM_VERSION_STRING ")\n";
+  });
   cl::HideUnrelatedOptions(pagoda::optionCategory());
   for (const Command &command : commands)
     cl::HideUnrelatedOptions(pagoda::optionCategory(), command.sub());
@@ -101,7 +147,7 @@ int main(int argc, char **argv) {
   if (argc > 1)
     for (const Command &command : commands)
       if (command.sub().getName() == argv[1] &&
-          report(checkNames(command.sub(), ArrayRef(argv + 2, argc - 2))))
+          report(checkArguments(command.sub(), ArrayRef(argv + 2, argc - 2))))
         return 1;
   cl::ParseCommandLineOptions(
       argc, argv,

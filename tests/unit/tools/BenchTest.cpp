@@ -142,7 +142,8 @@ TEST(BenchCompare, OnlyRowsOfTheSameThing) {
 TEST(BenchRows, CacheWritesLeaveWhatOneRunLeaves) {
   for (KvLayout layout : {KvLayout::HND, KvLayout::NHD}) {
     Expected<std::vector<BenchRow>> rows = benchCacheWrites(
-        spec(layout), Machine::host(), /*tokens=*/37, /*threads=*/2, 0);
+        spec(layout), Machine::host(), {PAGODA_ROLE_APPEND, PAGODA_ROLE_COPY},
+        /*tokens=*/37, /*threads=*/2, 0);
     ASSERT_TRUE(bool(rows)) << toString(rows.takeError());
     ASSERT_EQ(rows->size(), 2u);
     for (const BenchRow &row : *rows) {

@@ -44,6 +44,15 @@ TEST(Cli, Help) {
   EXPECT_FALSE(StringRef(run.out).contains("--emit"));
   EXPECT_TRUE(StringRef(pagodaTool("gen --help").out).contains("--emit"));
   EXPECT_NE(pagodaTool("").code, 0);
+  EXPECT_TRUE(StringRef(pagodaTool("--version").out).starts_with("pagoda 0."));
+  // What a value is, not the type of a variable.
+  for (const char *command :
+       {"gen", "explain", "plan", "run", "tune", "bench"}) {
+    Outcome help = pagodaTool(std::string(command) + " --help");
+    for (const char *type : {"<long>", "<ulong>", "<number>", "<string>"})
+      EXPECT_FALSE(StringRef(help.out).contains(type))
+          << command << " " << type;
+  }
 }
 
 TEST(Cli, MistakesAreNamed) {
@@ -53,6 +62,20 @@ TEST(Cli, MistakesAreNamed) {
   expectError("run --hed 3", "unknown option '--hed'; did you mean '--heads'?");
   expectError("run --head-dims 64 --heads 4",
               "unknown option '--head-dims'; did you mean '--head-dim'?");
+  Outcome far = pagodaTool("run --bogus 3");
+  EXPECT_TRUE(StringRef(far.out).ends_with("unknown option '--bogus'\n"))
+      << far.out;
+  expectError("run --heads many --head-dim 8",
+              "error: --heads many: expected a whole number");
+  expectError("plan --heads 4 --head-dim 8 --lengths 4,x",
+              "error: --lengths 4,x: expected whole numbers between commas");
+  expectError("gen --heads=99999999999999999999 -o x", "expected a whole");
+  expectError("run --heads 4 --head-dim 8 --scale half",
+              "error: --scale half: expected a number");
+  expectError("gen --heads 4 --head-dim 8 -o", "error: -o: expected a value");
+  expectError("run --heads 4 --head-dim", "--head-dim: expected a value");
+  expectError("run --heads 4 8 --head-dim 8", "unexpected argument '8'");
+  expectError("run --heads -4 --head-dim 8", "--heads -4: expected a number");
   expectError("run", "give --config, or --heads and --head-dim");
   expectError("run --heads 4 --kv-heads 3 --head-dim 8",
               "--kv-heads 3: expected a divisor of the 4 query heads");
@@ -74,6 +97,8 @@ TEST(Cli, MistakesAreNamed) {
   expectError("gen --heads 4 --head-dim 8", "-o DIR");
   expectError("gen --heads 4 --head-dim 8 --emit=tield", "tield");
   expectError("gen --heads 4 --head-dim 8 --name 3x -o x", "--name '3x'");
+  expectError("gen --heads 4 --head-dim 8 -o /dev/null",
+              "error: /dev/null/attention.o: Not a directory");
 }
 
 TEST(Cli, SyntheticRunIsVerified) {

@@ -285,7 +285,7 @@ TEST(Plan, MistakesAreNamed) {
               "expected at most 4096 tokens in a sequence, the model's "
               "longest, got 5008");
   expectError(shape + "--lengths -3", "--lengths -3: expected a number from 0");
-  expectError(shape + "--lengths 3,x", "'x' value invalid");
+  expectError(shape + "--lengths 3,x", "--lengths 3,x: expected whole numbers");
   expectError(shape + "--lengths 3 --seqs 4", "--seqs: not together with");
   expectError(shape + "--seqs 0", "--seqs 0: expected a number from 1");
   expectError(shape + "--lengths 5,6 --shared-prefix 6",

@@ -172,6 +172,27 @@ TEST_F(TuneTest, MatchingRecordsAreUsedAndNamed) {
       pagodaTool("explain --db none " + std::string(shape), true, path), note));
 }
 
+// A tuner that had no time to find anything has decided nothing, either.
+TEST_F(TuneTest, RecordsThatWereCutShort) {
+  for (int64_t tried : {0, 3}) {
+    TuningRecord cut = record(Variant::Prefill);
+    cut.complete = false;
+    cut.tried = tried;
+    put(cut);
+    Outcome made = pagodaTool("gen -v " + (shape + db()) + output());
+    EXPECT_EQ(made.code, 0) << made.out;
+    EXPECT_TRUE(says(made, "note: attention prefill: the default so far, "
+                           "tuning was cut short after " +
+                               std::to_string(tried) + " schedules"))
+        << made.out;
+    EXPECT_FALSE(says(made, "from the tuning database")) << made.out;
+  }
+  put(record(Variant::Prefill));
+  Outcome made = pagodaTool("gen -v " + (shape + db()) + output());
+  EXPECT_TRUE(says(made, "the default stands, 0 schedules tried")) << made.out;
+  EXPECT_TRUE(says(made, "1 of 2 schedules are from")) << made.out;
+}
+
 TEST_F(TuneTest, OtherSpecificationsDoNotMatch) {
   put(record(Variant::Prefill, {"kv_tile=32"}));
   put(record(Variant::Decode, {"kv_tile=64"}));
@@ -244,6 +265,10 @@ TEST_F(TuneTest, MistakesAreNamed) {
   for (const char *budget : {"soon", "0", "-3s", "1e9", "nan"})
     expectError("tune --budget=" + std::string(budget) + " " + (shape + db()),
                 "--budget " + std::string(budget) + ": expected a time");
+  expectError("tune --candidates 3 " + (shape + db()),
+              "--candidates: expected --export beside it");
+  Outcome brief = pagodaTool("tune --budget 0.5s " + (shape + db()));
+  EXPECT_TRUE(says(brief, "not tuned: less than 1 s were left")) << brief.out;
   expectError("tune --db none " + std::string(shape),
               "--db: expected a file to keep records in");
   expectError("tune --threads 5000 " + (shape + db()),
@@ -266,6 +291,13 @@ TEST_F(TuneTest, Bench) {
   Outcome again = pagodaTool(command + " --compare=" + file);
   EXPECT_TRUE(says(again, "against " + file + ": 8 of 8 rows")) << again.out;
   EXPECT_TRUE(again.code == 0 || says(again, "rows are slower than in"));
+  // Rows that are asked for, and nothing else.
+  Outcome append = pagodaTool("bench --no-peers --only append --budget 1s " +
+                              (shape + db()));
+  EXPECT_EQ(append.code, 0) << append.out;
+  EXPECT_TRUE(says(append, "attention append"));
+  for (const char *text : {"attention copy", "attention decode", "peers"})
+    EXPECT_FALSE(says(append, text)) << text << " in\n" << append.out;
   Outcome orders = pagodaTool("bench --orders --budget 1s " + (shape + db()));
   EXPECT_EQ(orders.code, 0) << orders.out;
   for (const char *text :

@@ -27,6 +27,13 @@ TEST(Statistics, Spread) {
   EXPECT_EQ(spread({2, 2, 2}), 0);
 }
 
+TEST(Statistics, Quartiles) {
+  Interval q = quartiles({6, 0, 1, 2, 3, 4, 5});
+  EXPECT_EQ(q.low, 1.5);
+  EXPECT_EQ(q.median, 3);
+  EXPECT_EQ(q.high, 4.5);
+}
+
 // Ranks as tables of the sign test have them.
 TEST(Statistics, IntervalRanks) {
   auto ranks = [](size_t n, double confidence) {
