@@ -403,8 +403,9 @@ static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
                   : overlap  ? walked % wholeBlocks == 0
                              : walked == wholeBlocks;
   int64_t keys = headMajor ? std::min(walked, spec.blockSize) : 1;
+  // Two streams in one block: each skips what the other walks.
   if (spec.kvHeads == 1 || (!headMajor && together))
-    keys = spec.blockSize;
+    keys = streams == 2 ? std::min(walked, spec.blockSize) : spec.blockSize;
   int64_t heads = !headMajor || together ? s.heads : 1;
   int64_t run = heads * keys * spec.headDim * element;
   a.step("contiguous run", "heads * keys * head_dim * element",
@@ -418,7 +419,8 @@ static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
            streamBytes / double(run));
     // Head-major, blocks of a stream beyond the first; token-major, a tile's
     // scores lie further apart.
-    double whole = headMajor ? double(wholeBlocks) : double(leastTileKeys);
+    bool blocks = headMajor || spec.kvHeads == 1;
+    double whole = double(blocks ? wholeBlocks : leastTileKeys);
     a.cost("keys of a stream", "0.04 * log2(keys / whole blocks), at least 0",
            {{"keys", double(walked)}, {"whole blocks", whole}},
            0.04 * std::log2(std::max(1.0, double(walked) / whole)));

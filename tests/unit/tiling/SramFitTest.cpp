@@ -196,6 +196,15 @@ TEST(SramFit, TwoStagesWalkTwoStreams) {
   EXPECT_EQ(part(level(use(), "L1"), "rows of K and V"), 256 * 4);
   s.stages = 1;
   EXPECT_NEAR(step(use(), "one stream"), 0.4, 1e-12);
+  // An only head's streams lie in one block and skip each other's halves.
+  s.stages = 2;
+  s.kvTile = 32;
+  shape = spec(2, 1, 128);
+  shape.blockSize = 128;
+  s.heads = 1;
+  EXPECT_EQ(step(use(), "contiguous run"), 16 * 128 * 4);
+  EXPECT_EQ(step(use(), "keys of a stream"), 0);
+  s.heads = 8;
   // Token-major, 4 rows meet all heads by turns.
   s.stages = 2;
   s.kvTile = 32;
