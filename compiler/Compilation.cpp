@@ -101,9 +101,6 @@ Expected<TileCandidate> Compilation::tileOf(const AttentionSpec &spec,
 Expected<std::vector<Schedule>>
 Compilation::schedulesFor(const AttentionSpec &spec) {
   std::vector<Schedule> schedules;
-  const std::vector<Schedule> *settled = settledFor(spec);
-  if (settled)
-    schedules = *settled;
   auto add = [&](Variant variant, int64_t tokens) -> Error {
     Expected<TileCandidate> tile = tileOf(spec, variant, tokens);
     if (!tile)
@@ -112,13 +109,13 @@ Compilation::schedulesFor(const AttentionSpec &spec) {
     schedules.push_back(tile->schedule);
     return Error::success();
   };
-  bool several = options.decodeTokens > 1 && machine.kind == TargetKind::Cpu;
-  // The IR says that there is a window, but not how long it is.
-  if (!settled && (several || spec.window))
+  if (const std::vector<Schedule> *settled = settledFor(spec))
+    schedules = *settled;
+  else
     for (Variant variant : {Variant::Prefill, Variant::Decode})
       if (Error error = add(variant, 1))
         return error;
-  if (several)
+  if (options.decodeTokens > 1 && machine.kind == TargetKind::Cpu)
     if (Error error = add(Variant::Decode, options.decodeTokens))
       return error;
   return schedules;
@@ -175,8 +172,7 @@ Error Compilation::build() {
         Expected<std::vector<Schedule>> given = schedulesFor(spec);
         if (!given)
           return given.takeError();
-        if (!given->empty())
-          setSchedules(*module, name, *given);
+        setSchedules(*module, name, *given);
       }
       if (!hasNarrowCache(spec))
         buildAppend(*module, spec, name + "_append");

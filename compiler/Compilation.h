@@ -83,7 +83,7 @@ private:
   /// The tile of a kernel, settled or chosen. `tokens`: as in selectTile.
   llvm::Expected<TileCandidate> tileOf(const AttentionSpec &spec,
                                        Variant variant, int64_t tokens);
-  /// What select-tiles is not to choose: a schedule for each kernel, or none.
+  /// One for each kernel: those that summaries() will explain.
   llvm::Expected<std::vector<Schedule>> schedulesFor(const AttentionSpec &spec);
   /// The settled schedules of `spec`, or null.
   const std::vector<Schedule> *settledFor(const AttentionSpec &spec) const;

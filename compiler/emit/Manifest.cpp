@@ -82,9 +82,15 @@ static json::Object choiceJson(const TileCandidate &tile) {
                                   {"budget", level.budget},
                                   {"hard", level.hard}});
   }
-  return json::Object{{"cost", tile.cost},
+  json::Object result{{"cost", tile.cost},
                       {"levels", std::move(levels)},
                       {"steps", std::move(steps)}};
+  if (const std::optional<RegisterClaim> &claim = tile.claim)
+    result["claim"] =
+        json::Object{{"registers_needed", claim->need},
+                     {"registers", claim->registers},
+                     {"blocks_per_multiprocessor", claim->blocks}};
+  return result;
 }
 
 static json::Object resourcesJson(const KernelResources &resources) {

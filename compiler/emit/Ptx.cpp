@@ -12,6 +12,8 @@
 
 #include "compiler/emit/Ptx.h"
 
+#include "compiler/tiling/Occupancy.h"
+
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/ADT/SmallString.h"
@@ -19,7 +21,6 @@
 #include "llvm/IR/Instructions.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
-#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/raw_ostream.h"
@@ -130,21 +131,6 @@ Expected<Cubin> pagoda::assemblePtx(StringRef ptxas, StringRef ptx,
   return Cubin{contentsOf(image), parsePtxasReport(text)};
 }
 
-int64_t pagoda::blocksPerMultiprocessor(const Machine &machine,
-                                        const KernelResources &resources,
-                                        const pagoda_kernel_info &kernel) {
-  constexpr int64_t registers = 65536, registerUnit = 256, warpUnit = 4;
-  constexpr int64_t systemShared = 1024;
-  int64_t warps = kernel.threads / 32;
-  int64_t perWarp = int64_t(
-      alignTo(std::max<int64_t>(resources.registers, 1) * 32, registerUnit));
-  int64_t byRegisters = registers / perWarp / warpUnit * warpUnit / warps;
-  int64_t shared = kernel.shared_bytes + resources.sharedBytes + systemShared;
-  return std::min({byRegisters, machine.multiprocessorShared / shared,
-                   machine.multiprocessorThreads / kernel.threads,
-                   machine.multiprocessorBlocks});
-}
-
 Error pagoda::assemble(Artifact &artifact, const Machine &machine) {
   std::optional<std::string> ptxas = findPtxas();
   if (artifact.ptx.empty() || !ptxas)
@@ -158,7 +144,9 @@ Error pagoda::assemble(Artifact &artifact, const Machine &machine) {
       if (resources.name == kernel.name) {
         kernel.resources = resources;
         kernel.resources->blocks =
-            blocksPerMultiprocessor(machine, resources, kernel.info);
+            residentBlocks(machine, resources.registers, kernel.info.threads,
+                           kernel.info.shared_bytes + resources.sharedBytes)
+                .total();
       }
   return Error::success();
 }

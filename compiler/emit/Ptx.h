@@ -47,14 +47,6 @@ std::optional<std::string> findPtxas();
 llvm::Expected<Cubin> assemblePtx(llvm::StringRef ptxas, llvm::StringRef ptx,
                                   llvm::StringRef chip);
 
-/// Blocks of `kernel` that a multiprocessor of `machine` holds at once: the
-/// least of what registers (in units of 256 for a warp), shared memory (with
-/// the 1 KB that the system keeps of each block), threads and block slots
-/// allow. CUDA C++ programming guide, "Compute Capabilities".
-int64_t blocksPerMultiprocessor(const Machine &machine,
-                                const KernelResources &resources,
-                                const pagoda_kernel_info &kernel);
-
 /// Reads the report of `ptxas -v`.
 std::vector<KernelResources> parsePtxasReport(llvm::StringRef report);
 

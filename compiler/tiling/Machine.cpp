@@ -83,6 +83,9 @@ constexpr NamedGpu namedGpus[] = {
     {"sm_90a", "+ptx80", 227, 228, 2048, 32, 132, 4096, 13.9},  // H100 SXM
     {"sm_100a", "+ptx86", 227, 228, 2048, 32, 148, 8192, 29.0}, // B200
     {"sm_120a", "+ptx87", 99, 100, 1536, 24, 170, 512, 4.4}};   // RTX 5090
+// Registers of a multiprocessor and the most of a thread, the same on all of
+// them (the same table).
+constexpr int64_t gpuRegisters = 65536, gpuThreadRegisters = 255;
 // Reads of shared memory, the same on all of them (CUDA programming guide: 32
 // banks of 4 bytes).
 constexpr double sharedBytesPerCycle = 128;
@@ -227,7 +230,8 @@ static Machine fromTable(const NamedGpu &entry) {
   machine.vectorBits = machine.vectorRegisters = 0;
   machine.l1Bytes = machine.l2Bytes = machine.l3Bytes = 0;
   machine.sharedBytes = entry.sharedKiB * KiB;
-  machine.registersPerThread = 255;
+  machine.registersPerThread = gpuThreadRegisters;
+  machine.multiprocessorRegisters = gpuRegisters;
   machine.cores = entry.multiprocessors;
   machine.multiprocessorShared = entry.allSharedKiB * KiB;
   machine.multiprocessorThreads = entry.threads;

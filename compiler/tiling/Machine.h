@@ -48,6 +48,7 @@ struct Machine {
   int64_t sharedBytes = 0; ///< per block
   int64_t registersPerThread = 0;
   // What a multiprocessor holds at once.
+  int64_t multiprocessorRegisters = 0;
   int64_t multiprocessorShared = 0; ///< bytes
   int64_t multiprocessorThreads = 0;
   int64_t multiprocessorBlocks = 0;

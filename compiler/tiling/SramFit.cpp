@@ -7,12 +7,13 @@
 //
 // Counts what a schedule keeps at each level of memory, turns that into a cost,
 // and ranks the legal schedules by it. Three kinds of kernel count differently:
-// lanes = queries, lanes = head dim (both CPU), and NVIDIA. Every constant
-// below is explained, with its measurement, in compiler/tiling/README.md.
+// lanes = queries, lanes = head dim (both CPU, here), and NVIDIA
+// (SramFitNvidia). Every constant below is explained, with its measurement, in
+// compiler/tiling/README.md.
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/tiling/SramFit.h"
+#include "compiler/tiling/SramFitAccount.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -41,14 +42,8 @@ int64_t pagoda::byteSize(DType type) {
 
 namespace {
 
-constexpr int64_t f32Bytes = 4;
-
-// Shares of a cache that tiles may take: the rest is for streams and tables.
-constexpr double l1Share = 0.7, l2Share = 0.9;
-// Sequence length at which work beyond the diagonal is judged.
-constexpr double referenceLength = 2048;
 // Updating the state costs each KV tile as much as this many keys.
-constexpr double stateKeys = 2.5, stateKeysDecode = 0.5, stateKeysNvidia = 2;
+constexpr double stateKeys = 2.5, stateKeysDecode = 0.5;
 // Bytes per cycle at which K and V come from beyond L2.
 constexpr double streamBytesPerCycle = 4;
 // Copying the values of a tile, in time of so many vectors of rows; walking
@@ -63,10 +58,6 @@ constexpr int64_t waysOfOthers = 3;
 constexpr double widening = 0.45;
 // Values that come when they are needed, not before.
 constexpr double lateValues = 0.05;
-// A panel that does not stay in L1, for each time the share that it takes.
-constexpr double l1Miss = 0.02;
-// Being over the L2 share by as much as the share.
-constexpr double l2Miss = 0.5;
 // An accumulator count above this gains nothing and strains the allocator.
 constexpr int64_t enoughAccumulators = 16;
 // Decode: a tile of whole blocks has at least so many keys; fewer leave too
@@ -79,151 +70,11 @@ constexpr double streamBytes = 3072, oneStream = 0.4;
 constexpr int64_t pageBytes = 4096;
 // Decode: of the L2 share that keys and values on their way take.
 constexpr double crowding = 0.2;
-// Registers per thread beyond those of tiles, and the most a kernel may use.
-constexpr int64_t otherRegisters = 40, usableRegisters = 240;
-// Counted registers above which ptxas spills on some chips, and what using all
-// that may be used costs.
-constexpr int64_t easyRegisters = 160;
-constexpr double registerStrain = 0.1;
-
-/// Collects a candidate's levels, steps and cost.
-class Account {
-public:
-  Account(const Schedule &schedule, const AttentionSpec &spec, bool explain)
-      : spec(spec), s(candidate.schedule), explain(explain) {
-    candidate.schedule = schedule;
-    candidate.cost = 1;
-  }
-
-  TileCandidate candidate;
-  const AttentionSpec &spec;
-  const Schedule &s;
-  const bool explain;
-
-  using Inputs = SmallVector<std::pair<StringRef, double>, 6>;
-
-  double step(StringRef name, StringRef formula, Inputs inputs, double result,
-              StringRef unit = "") {
-    if (explain)
-      candidate.steps.push_back(
-          {name, formula, std::move(inputs), result, unit});
-    return result;
-  }
-
-  /// A step whose result adds to the cost.
-  void cost(StringRef name, StringRef formula, Inputs inputs, double result) {
-    candidate.cost += step(name, formula, std::move(inputs), result);
-  }
-
-  /// A level, and the step that sums its parts up.
-  const LevelUse &level(LevelUse use) {
-    Inputs inputs;
-    for (auto [what, count] : use.parts)
-      inputs.push_back({what, double(count)});
-    inputs.push_back({"budget", double(use.budget)});
-    step(use.level, "sum of what is resident <= budget", std::move(inputs),
-         double(use.total()), use.unit);
-    candidate.levels.push_back(std::move(use));
-    return candidate.levels.back();
-  }
-
-  void l1(SmallVector<std::pair<StringRef, int64_t>, 6> parts,
-          const Machine &machine) {
-    const LevelUse &use = level(
-        {"L1", "B", std::move(parts), int64_t(machine.l1Bytes * l1Share)});
-    double times = double(use.total()) / double(use.budget);
-    cost("L1 overflow", "0.02 * total / budget if over the budget", {},
-         use.fits() ? 0 : l1Miss * times);
-  }
-
-  void l2(SmallVector<std::pair<StringRef, int64_t>, 6> parts,
-          const Machine &machine) {
-    const LevelUse &use = level(
-        {"L2", "B", std::move(parts), int64_t(machine.l2Bytes * l2Share)});
-    double over = double(use.total()) / double(use.budget) - 1;
-    cost("L2 overflow", "0.5 * (total / budget - 1), at least 0", {},
-         l2Miss * std::max(0.0, over));
-  }
-
-  void registerBlock(const Machine &machine) {
-    level({"registers",
-           "",
-           {{"accumulators", s.blockRows * s.blockVectors},
-            {"vectors", s.blockVectors},
-            {"broadcast", 1}},
-           machine.vectorRegisters,
-           /*hard=*/true});
-  }
-
-  double loadsPerFma() const {
-    return 1.0 / double(s.blockRows) + 1.0 / double(s.blockVectors);
-  }
-
-  int64_t tokens() const {
-    return std::max<int64_t>(1, s.qTile / std::max<int64_t>(1, spec.group()));
-  }
-  /// Bytes of one key and its value in the cache.
-  int64_t kvBytes() const {
-    return (spec.headDim + spec.vHeadDim) * byteSize(spec.kvType);
-  }
-  /// Bytes of one row of Q and O in f32.
-  int64_t rowBytes() const { return (spec.headDim + spec.vHeadDim) * f32Bytes; }
-
-  /// Pairs that are computed and no query sees, per visible pair: rows are
-  /// computed in runs of `tokens`, keys in runs of `keys`; where a window
-  /// begins, in whole tiles. A sequence's first rows see its beginning still.
-  void beyondDiagonal(int64_t tokens, int64_t keys) {
-    double share = spec.window ? double(*spec.window) / referenceLength : 1;
-    if (share < 1) {
-      double beyond =
-          double(tokens + keys) + (1 - share) * double(tokens + s.kvTile);
-      double seen = double(*spec.window) * (1 - share / 2);
-      cost("keys beyond diagonal and window",
-           "(tokens + keys + late * (tokens + kv_tile)) / (2 * seen)",
-           {{"tokens", double(tokens)},
-            {"keys", double(keys)},
-            {"late", 1 - share},
-            {"kv_tile", double(s.kvTile)},
-            {"seen", seen}},
-           beyond / (2 * seen));
-    } else if (spec.causal)
-      cost("keys beyond the diagonal", "(tokens + keys) / length",
-           {{"tokens", double(tokens)},
-            {"keys", double(keys)},
-            {"length", referenceLength}},
-           double(tokens + keys) / referenceLength);
-    else
-      cost("keys beyond the end", "keys / 2 / length",
-           {{"keys", double(keys)}, {"length", referenceLength}},
-           double(keys) / 2 / referenceLength);
-  }
-
-  void stateUpdate(double keys) {
-    cost("state update", "keys / kv_tile",
-         {{"keys", keys}, {"kv_tile", double(s.kvTile)}},
-         keys / double(s.kvTile));
-  }
-
-  void paper(int64_t elements) {
-    PaperTiles tiles = paperTiles(elements, spec.headDim);
-    step("the paper's Bc", "ceil(M / 4d)",
-         {{"M", double(elements)}, {"d", double(spec.headDim)}},
-         double(tiles.bc), "keys");
-    step("the paper's Br", "min(Bc, d)",
-         {{"Bc", double(tiles.bc)}, {"d", double(spec.headDim)}},
-         double(tiles.br), "rows");
-  }
-
-  TileCandidate finish() {
-    step("cost", "1 + the terms above", {}, candidate.cost);
-    return std::move(candidate);
-  }
-};
 
 } // namespace
 
 //===----------------------------------------------------------------------===//
-// The three countings
+// The two countings of a CPU
 //===----------------------------------------------------------------------===//
 
 /// Rows of `stride` bytes lie this many lines apart in the sets of L1 before
@@ -458,65 +309,6 @@ static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
          0.1 * std::abs(std::log2(double(s.blockVectors)) - 1));
   a.cost("rows without a token", "0.1 * (tokens - 1)",
          {{"tokens", double(a.tokens())}}, 0.1 * double(a.tokens() - 1));
-  return a.finish();
-}
-
-/// NVIDIA: Q and the stages of K and V in shared memory, S, P and O in
-/// registers. A warp owns 16 rows, so a thread holds half a register per column
-/// of S and O in f32, and a quarter per column of P in 16 bits.
-static TileCandidate evaluateNvidia(const Schedule &s, const Machine &machine,
-                                    const AttentionSpec &spec, bool explain) {
-  Account a(s, spec, explain);
-  int64_t kColumns = alignTo(spec.headDim, 16);
-  int64_t vColumns = alignTo(spec.vHeadDim, 16);
-  int64_t qBytes = s.qTile * kColumns * byteSize(spec.qType);
-  int64_t kvBytes = (kColumns + vColumns) * byteSize(spec.kvType);
-  a.paper(machine.sharedBytes / byteSize(spec.kvType));
-  double sharedRows =
-      a.step("keys by shared memory", "(shared - q) / (stages * key and value)",
-             {{"shared", double(machine.sharedBytes)},
-              {"q", double(qBytes)},
-              {"stages", double(s.stages)},
-              {"key and value", double(kvBytes)}},
-             std::floor(double(machine.sharedBytes - qBytes) /
-                        double(s.stages * kvBytes)),
-             "keys");
-  double registerRows = a.step(
-      "keys by registers", "(240 - 40 - v_head_dim / 2) / (1/2 + 1/4)",
-      {{"v_head_dim", double(vColumns)}},
-      std::floor(double(usableRegisters - otherRegisters - vColumns / 2) /
-                 0.75),
-      "keys");
-  a.step("largest legal kv_tile", "smaller of both, down to a multiple of 16",
-         {{"by shared memory", sharedRows}, {"by registers", registerRows}},
-         16 * std::floor(std::min(sharedRows, registerRows) / 16), "keys");
-  const LevelUse &shared =
-      a.level({"shared memory",
-               "B",
-               {{"Q", qBytes}, {"K and V", s.stages * s.kvTile * kvBytes}},
-               machine.sharedBytes,
-               /*hard=*/true});
-  a.cost("one block per multiprocessor",
-         "0.05 if a second one finds no shared memory", {},
-         2 * shared.total() > machine.sharedBytes ? 0.05 : 0);
-  const LevelUse &registers =
-      a.level({"registers",
-               "",
-               {{"S", s.kvTile / 2},
-                {"P", s.kvTile / 4},
-                {"O", vColumns / 2},
-                {"other", otherRegisters}},
-               std::min(usableRegisters, machine.registersPerThread),
-               /*hard=*/true});
-  double strain =
-      double(std::max<int64_t>(0, registers.total() - easyRegisters));
-  a.cost("registers near the limit", "0.1 * (registers - 160) / 80, at least 0",
-         {{"registers", double(registers.total())}},
-         registerStrain * strain / double(usableRegisters - easyRegisters));
-  a.cost("copies that nothing hides", "0.2 / stages^2",
-         {{"stages", double(s.stages)}}, 0.2 / double(s.stages * s.stages));
-  a.stateUpdate(stateKeysNvidia);
-  a.beyondDiagonal(a.tokens(), s.kvTile);
   return a.finish();
 }
 

@@ -17,9 +17,11 @@
 #ifndef PAGODA_COMPILER_TILING_SRAMFIT_H
 #define PAGODA_COMPILER_TILING_SRAMFIT_H
 
+#include "compiler/tiling/Occupancy.h"
 #include "compiler/tiling/Schedule.h"
 #include "llvm/ADT/SmallVector.h"
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -73,6 +75,7 @@ struct TileCandidate {
   double cost = 0;
   std::vector<LevelUse> levels;
   std::vector<Step> steps;
+  std::optional<RegisterClaim> claim; ///< of a GPU kernel
 
   /// One line: the tile and how much of each level it takes.
   std::string reason() const;

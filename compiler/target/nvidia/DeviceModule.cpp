@@ -33,7 +33,7 @@ gpu::GPUModuleOp pagoda::deviceModule(ModuleOp module, StringRef chip) {
 
 LLVM::LLVMFuncOp pagoda::createGpuKernel(ImplicitLocOpBuilder &b,
                                          StringRef name, int64_t threads,
-                                         int64_t bytes) {
+                                         int64_t bytes, int64_t blocks) {
   MLIRContext *context = b.getContext();
   auto type = LLVM::LLVMFunctionType::get(
       LLVM::LLVMVoidType::get(context), {LLVM::LLVMPointerType::get(context)});
@@ -42,10 +42,10 @@ LLVM::LLVMFuncOp pagoda::createGpuKernel(ImplicitLocOpBuilder &b,
                     b.getUnitAttr());
   function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
                     b.getDenseI32ArrayAttr({int32_t(threads)}));
-  // Without this ptxas spills a few registers where that lets one more block
-  // onto a multiprocessor.
+  // Without this ptxas makes its own guess, and spills a few registers where
+  // that lets one more block onto a multiprocessor.
   function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
-                    b.getI32IntegerAttr(1));
+                    b.getI32IntegerAttr(int32_t(blocks)));
   // The struct itself is the parameter: a launch copies it, a captured graph
   // keeps it.
   auto array = LLVM::LLVMArrayType::get(b.getI8Type(), bytes);

@@ -27,11 +27,13 @@ inline constexpr llvm::StringLiteral sharedSymbol = "pagoda_shared";
 mlir::gpu::GPUModuleOp deviceModule(mlir::ModuleOp module,
                                     llvm::StringRef chip);
 
-/// An empty kernel of `threads` threads at the builder's insertion point. Its
-/// one parameter is a struct of `bytes` bytes, aligned to 8, by value.
+/// An empty kernel of `threads` threads at the builder's insertion point, of
+/// which a multiprocessor is to hold `blocks` blocks: ptxas spills rather than
+/// take the registers of one of them. Its one parameter is a struct of `bytes`
+/// bytes, aligned to 8, by value.
 mlir::LLVM::LLVMFuncOp createGpuKernel(mlir::ImplicitLocOpBuilder &b,
                                        llvm::StringRef name, int64_t threads,
-                                       int64_t bytes);
+                                       int64_t bytes, int64_t blocks = 1);
 
 } // namespace pagoda
 

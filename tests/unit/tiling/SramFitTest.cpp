@@ -258,6 +258,17 @@ TEST(SramFit, CountsNvidia) {
   EXPECT_EQ(part(registers, "O"), 32);
   EXPECT_EQ(registers.total(), 120);
   EXPECT_EQ(registers.budget, 240);
+  ASSERT_TRUE(c.claim.has_value());
+  EXPECT_EQ(c.claim->need, 120 + 48);
+  EXPECT_EQ(step(c, "registers needed"), 120 + 48);
+  EXPECT_EQ(step(c, "blocks claimed"), 3);
+  EXPECT_EQ(step(c, "registers claimed"), 168);
+  // 12 chunks of a row leave 8 of 128 threads without one; rows of 63 elements
+  // pass through registers.
+  c = evaluate(s, machine("sm_80"), spec(16, 8, 96, DType::F16));
+  EXPECT_EQ(c.claim->need, 136 + 48 + 16);
+  c = evaluate(s, machine("sm_80"), spec(16, 8, 63, DType::F16));
+  EXPECT_EQ(c.claim->need, 120 + 48 + 32);
   EXPECT_EQ(step(c, "one block per multiprocessor"), 0);
   s.kvTile = 144; // 80 KiB: 160 of 163 for two blocks
   c = evaluate(s, machine("sm_80"), spec(16, 8, 64, DType::F16));

@@ -36,8 +36,9 @@ AmpereLowering::AmpereLowering(KernelOp kernel, GpuBuilder &b)
 LogicalResult AmpereLowering::run() {
   if (failed(checkSupported()))
     return failure();
-  LLVM::LLVMFuncOp function = createGpuKernel(b, kernel.getSymName(), threads(),
-                                              sizeof(pagoda_attention_args));
+  LLVM::LLVMFuncOp function =
+      createGpuKernel(b, kernel.getSymName(), threads(),
+                      sizeof(pagoda_attention_args), claimedBlocks());
   Block *entry = function.addEntryBlock(b);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(entry);

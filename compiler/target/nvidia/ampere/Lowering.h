@@ -27,6 +27,7 @@
 #include "compiler/target/KernelAbi.h"
 #include "compiler/target/nvidia/GpuBuilder.h"
 #include "compiler/target/nvidia/ir/FragmentDialect.h"
+#include "compiler/tiling/Machine.h"
 #include "dialect/Dialect.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -48,6 +49,8 @@ private:
   //===--------------------------------------------------------------------===//
 
   mlir::LogicalResult checkSupported();
+  /// Blocks that a multiprocessor is to hold at once.
+  int64_t claimedBlocks();
   KernelDescription describe();
 
   //===--------------------------------------------------------------------===//
@@ -164,6 +167,7 @@ private:
   GpuBuilder &b;
   KernelOp kernel;
   ScheduleAttr schedule;
+  Machine machine;
   KvCacheType cache;
   int64_t group; ///< query heads per KV head
 

@@ -13,6 +13,8 @@
 
 #include "compiler/target/nvidia/Fragment.h"
 #include "compiler/target/nvidia/ampere/Lowering.h"
+#include "compiler/tiling/SelectTiles.h"
+#include "compiler/tiling/SramFit.h"
 
 using namespace mlir;
 using namespace pagoda;
@@ -27,6 +29,12 @@ LogicalResult AmpereLowering::checkSupported() {
                     << ", on nvidia, got " << cache.getElt();
   if (kernel.getRole() == Role::merge)
     return success();
+  llvm::Expected<Machine> named = Machine::named(kernel.getTarget()->getName());
+  if (!named)
+    return refuse() << llvm::toString(named.takeError());
+  if (named->kind != TargetKind::Nvidia)
+    return refuse() << "target must be an nvidia machine, got " << named->name;
+  machine = *named;
   if (kernel.getRole() != Role::attention)
     return refuse() << "role " << stringifyRole(kernel.getRole())
                     << " has no kernel on nvidia yet, expected attention or "
@@ -70,6 +78,19 @@ LogicalResult AmpereLowering::checkSupported() {
     return WalkResult::advance();
   });
   return failure(layouts.wasInterrupted());
+}
+
+int64_t AmpereLowering::claimedBlocks() {
+  if (kernel.getRole() == Role::merge)
+    return 1;
+  AttentionSpec spec;
+  spec.qHeads = kernel.getQHeads();
+  spec.kvHeads = cache.getHeads();
+  spec.headDim = cache.getKDim();
+  spec.vHeadDim = cache.getVDim();
+  spec.qType = spec.kvType = element().isF16() ? DType::F16 : DType::BF16;
+  return evaluate(fromAttr(schedule), machine, spec, /*explain=*/false)
+      .claim->blocks;
 }
 
 KernelDescription AmpereLowering::describe() {

@@ -12,6 +12,7 @@
 
 #include "compiler/emit/Ptx.h"
 #include "compiler/Driver.h"
+#include "tests/unit/target/nvidia/Claims.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -72,25 +73,43 @@ TEST(Ptxas, AssemblesAndReports) {
   }
 }
 
-TEST(Ptxas, BlocksThatFitAMultiprocessor) {
-  Machine a100 = llvm::cantFail(Machine::named("sm_80"));
-  Machine l4 = llvm::cantFail(Machine::named("sm_89"));
-  auto blocks = [](const Machine &machine, int registers, int threads,
-                   int shared) {
-    KernelResources resources;
-    resources.registers = registers;
-    pagoda_kernel_info kernel{};
-    kernel.threads = threads;
-    kernel.shared_bytes = shared;
-    return blocksPerMultiprocessor(machine, resources, kernel);
+// A kernel held to the registers that it says it needs does not spill; held to
+// fewer than the formula counts, it does.
+TEST(Ptxas, NeedIsAClaimThatCanFail) {
+  std::optional<std::string> ptxas = findPtxas();
+  if (!ptxas)
+    GTEST_SKIP() << "ptxas is not on the path or in /usr/local/cuda/bin";
+  auto artifact = compileFor("sm_90a", specOf(128));
+  ASSERT_TRUE(bool(artifact)) << llvm::toString(artifact.takeError());
+  auto spills = [&](int64_t below) {
+    std::string ptx = test::heldToNeed(*artifact, below);
+    int64_t bytes = 0;
+    for (const KernelResources &kernel :
+         llvm::cantFail(assemblePtx(*ptxas, ptx, "sm_90a")).kernels)
+      bytes += kernel.spillStores;
+    return bytes;
   };
-  EXPECT_EQ(blocks(a100, 32, 128, 0), 16);        // threads
-  EXPECT_EQ(blocks(a100, 16, 32, 0), 32);         // block slots
-  EXPECT_EQ(blocks(l4, 16, 32, 0), 24);           // the same
-  EXPECT_EQ(blocks(a100, 168, 128, 0), 3);        // registers: 12 warps
-  EXPECT_EQ(blocks(a100, 255, 128, 0), 2);        // 8 warps
-  EXPECT_EQ(blocks(a100, 128, 128, 80 << 10), 2); // shared memory
-  EXPECT_EQ(blocks(l4, 128, 128, 80 << 10), 1);   // less of it
+  EXPECT_EQ(spills(0), 0);
+  EXPECT_GT(spills(64), 0);
+}
+
+TEST(Ptxas, BrokenClaimsAreNamed) {
+  KernelSummary kernel;
+  kernel.resources = KernelResources{"k", 168, 0, 0, 0, 0, 3};
+  kernel.tile.emplace().claim = RegisterClaim{150, 3, 168};
+  EXPECT_EQ(test::brokenClaim(kernel), "");
+  kernel.resources->registers = 169;
+  EXPECT_EQ(test::brokenClaim(kernel), "takes 169 registers, claims 168");
+  kernel.resources->registers = 168;
+  kernel.resources->blocks = 2;
+  EXPECT_EQ(test::brokenClaim(kernel), "leaves room for 2 blocks, claims 3");
+  kernel.tile.reset(); // as of merge kernels, which only have to fit
+  EXPECT_EQ(test::brokenClaim(kernel), "");
+  kernel.resources->blocks = 0;
+  EXPECT_EQ(test::brokenClaim(kernel), "leaves room for 0 blocks, claims 1");
+  kernel.resources->spillLoads = 4;
+  EXPECT_EQ(test::brokenClaim(kernel),
+            "spills 0 bytes and loads 4, with 0 bytes of stack");
 }
 
 TEST(Ptxas, SaysWhatItDoesNotLike) {
