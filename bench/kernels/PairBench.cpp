@@ -118,13 +118,24 @@ Expected<AttentionSpec> readSpec(const Options &options) {
                            known);
 }
 
-std::vector<Step> steps(const Options &options, const AttentionSpec &spec) {
+Expected<std::vector<Step>> steps(const Options &options,
+                                  const AttentionSpec &spec) {
   std::vector<int64_t> prefill(options.prefill.begin(), options.prefill.end());
   std::vector<int64_t> decode(options.decode.begin(), options.decode.end());
   if (prefill.empty() && decode.empty()) {
     prefill = {256, 1024};
     decode = {4096};
   }
+  constexpr double most = 1e9; // what decodeStep puts into a pool
+  double token = double(spec.kvHeads * (spec.headDim + spec.vHeadDim) *
+                        byteSize(spec.kvType));
+  for (int64_t tokens : concat<int64_t>(prefill, decode))
+    if (double(options.batch) * double(tokens) * token > most)
+      return createStringError(
+          formatv("{0} x {1} tokens: expected keys and values of at most {2}, "
+                  "got {3}",
+                  options.batch.getValue(), tokens, bytesText(most),
+                  bytesText(double(options.batch) * double(tokens) * token)));
   int threads = int(options.threads);
   std::vector<Step> result;
   for (int64_t tokens : prefill) {
@@ -290,7 +301,10 @@ llvm::Error compareLibraries(const Options &options) {
     libraries.push_back({path, std::move(code), std::move(kernels)});
   }
   std::vector<Measured> all;
-  for (const Step &step : steps(options, *spec)) {
+  Expected<std::vector<Step>> wanted = steps(options, *spec);
+  if (!wanted)
+    return wanted.takeError();
+  for (const Step &step : *wanted) {
     Expected<Measured> measured = measure(options, *spec, step, libraries);
     if (!measured)
       return measured.takeError();

@@ -186,7 +186,9 @@ KernelLibrary::~KernelLibrary() {
 }
 
 KernelLibrary KernelLibrary::open(const std::string &path) {
-  void *handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  // A name without a slash would be looked up in the system's folders.
+  std::string file = path.find('/') == std::string::npos ? "./" + path : path;
+  void *handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     const char *why = dlerror();
     throw Error(ErrorCode::BadLibrary,

@@ -79,7 +79,8 @@ void checkCompatible(const pagoda_kernel_info &kernel, const KvFormat &format);
 
 class KernelLibrary {
 public:
-  /// Opens a generated shared library. Errors: BadLibrary (no such file, not a
+  /// Opens the generated shared library at \p path, which is not looked up
+  /// elsewhere. Errors: BadLibrary (no such file, not a
   /// kernel library, another ABI version).
   static KernelLibrary open(const std::string &path);
   /// Wraps a library in memory, as the JIT makes it; \p info must outlive the

@@ -15,6 +15,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 using namespace pagoda;
 using namespace pagoda::test;
 
@@ -151,4 +153,15 @@ TEST(Kernel, OpenNamesTheFile) {
   EXPECT_PAGODA_ERROR((void)KernelLibrary::open(PAGODA_RUNTIME_FILE),
                       ErrorCode::BadLibrary,
                       "expected the symbol pagoda_library");
+}
+
+// Not what the loader would find of that name elsewhere.
+TEST(Kernel, OpenTakesAPathWithoutAFolder) {
+  namespace fs = std::filesystem;
+  fs::path before = fs::current_path(), file = FAKE_KERNELS_FILE;
+  fs::current_path(file.parent_path());
+  EXPECT_NO_THROW((void)KernelLibrary::open(file.filename()));
+  EXPECT_PAGODA_ERROR((void)KernelLibrary::open("libm.so.6"),
+                      ErrorCode::BadLibrary, "library libm.so.6: cannot be");
+  fs::current_path(before);
 }
