@@ -11,6 +11,7 @@
 
 #include "tests/conformance/Data.h"
 
+#include "compiler/tiling/Roofline.h"
 #include "tests/reference/Element.h"
 
 #include <algorithm>
@@ -158,6 +159,7 @@ CaseData::CaseData(const Case &theCase) : c(theCase) {
       std::make_unique<GuardedBuffer>(c.lengths.size() * sizeof(int32_t));
   args.prefix_lens = prefixes->as<int32_t>();
   writeValues();
+  letGo();
   sealInputs();
   resetOutputs();
 }
@@ -195,6 +197,33 @@ void CaseData::makeTables(uint64_t seed) {
       row[b] = ids[next++];
     if (count > 0 && count < stride)
       row[count] = ids[physicalBlocks - 2];
+  }
+}
+
+/// Blocks that no query of a sequence sees have been let go of: they are
+/// somebody else's, and the table says -1 (PagedKV::releaseWindow).
+void CaseData::letGo() {
+  if (!c.spec.window && !c.spec.chunk)
+    return;
+  for (size_t s = 0; s < c.lengths.size(); ++s) {
+    const Length &length = c.lengths[s];
+    if (length.q == 0)
+      continue;
+    int64_t first = visibleKeys(c.spec, length.kv - length.q, length.kv).first;
+    if (c.spec.prefixLm)
+      first = 0;
+    int64_t gone = first / c.spec.blockSize;
+    std::vector<double> row(
+        std::max(problem.shape.headDim, problem.shape.vHeadDim),
+        poisonValue(c.poison, problem.shape.kvType));
+    for (int64_t t = 0; t < gone * c.spec.blockSize; ++t)
+      for (int64_t h = 0; h < problem.shape.kvHeads; ++h) {
+        storeRow(k->data(), problem.shape.kvType, offsetOf(args.k, s, t, h),
+                 problem.shape.headDim, row.data());
+        storeRow(v->data(), problem.shape.kvType, offsetOf(args.v, s, t, h),
+                 problem.shape.vHeadDim, row.data());
+      }
+    std::fill_n(table->as<int32_t>() + s * args.block_table_stride, gone, -1);
   }
 }
 

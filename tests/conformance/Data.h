@@ -91,6 +91,7 @@ private:
                    int64_t h) const;
   void makeTables(uint64_t seed);
   void writeValues();
+  void letGo();
   uint64_t inputHash() const;
 
   Case c;

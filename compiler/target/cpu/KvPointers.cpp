@@ -29,9 +29,9 @@ struct View {
   }
 
   /// Pointers to a tile's keys from position `first` (i32) on, each to the
-  /// item's first head. Keys past `last` do not exist: their pointers repeat
-  /// it, so that the block table is never read beyond the item's keys. Null:
-  /// all exist.
+  /// item's first head. Keys past `last` do not exist, and blocks before the
+  /// first key that is seen may have been let go of: their pointers repeat the
+  /// key beside them, so that nothing else is read. Null: all exist.
   int64_t fill(Value first, Value last) {
     int64_t block = c.cache.getBlock();
     Value origin = b.at(base, b.mul(b.widen(c.item.headBegin), headStride));
@@ -41,6 +41,8 @@ struct View {
     int64_t slot = c.slots.reserve(c.kvTile() * 8);
     b.forLoop(b.i32(0), b.i32(c.kvTile()), 1, [&](Value index) {
       Value position = b.add(first, index);
+      if (c.firstKey)
+        position = b.max(position, c.firstKey);
       if (last)
         position = b.min(position, last);
       Value logical = b.div(position, block);

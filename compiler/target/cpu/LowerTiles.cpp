@@ -305,11 +305,14 @@ void KernelLowering::lowerKvRange(KvRangeOp op) {
       key = b.min(b.max(key, begin), end);
     computePanelRanges(op);
     Operation *yield = op.getBody().front().getTerminator();
-    rangeBegins = yield->getOperand(0) != yield->getOperand(1) ||
-                  !matchPattern(yield->getOperand(0), m_Zero());
+    bool atZero = matchPattern(yield->getOperand(0), m_Zero());
+    rangeBegins = yield->getOperand(0) != yield->getOperand(1) || !atZero;
+    if (!atZero)
+      c.firstKey = keys[0];
   }
   // Rounded to tiles counted from the item's first key: `lo` and `full_hi`
-  // down, `full_lo` up. Without a full run everything is masked tail.
+  // down, `full_lo` up. Without a full run everything is masked tail; where no
+  // key is seen, there is none.
   int64_t step = op.getStep();
   auto down = [&](Value key) {
     return b.add(begin, b.mul(b.div(b.sub(key, begin), step), step));
@@ -318,7 +321,8 @@ void KernelLowering::lowerKvRange(KvRangeOp op) {
     return b.add(begin, b.mul(b.ceilDiv(b.sub(key, begin), step), step));
   };
   Value first = down(keys[0]);
-  Value last = b.max(keys[3], first);
+  Value seen = b.compare(Predicate::slt, keys[0], keys[3]);
+  Value last = b.select(seen, keys[3], first);
   Value fullBegin = b.max(up(keys[1]), first);
   Value fullEnd = down(b.min(keys[2], last));
   Value none = b.compare(Predicate::sge, fullBegin, fullEnd);

@@ -123,6 +123,8 @@ struct KernelContext : FunctionValues {
   llvm::DenseSet<Value> pendingRescale;
   /// Coordinates of the item's packed rows: i32 arrays in scratch.
   int64_t rowPositions = 0, rowHeads = 0, rowSequences = 0;
+  /// The first key (i32) that a row of the item sees; null: its first one.
+  Value firstKey;
   /// What the range region says of each panel: an array of (lo, full_lo,
   /// full_hi, hi), i32, in scratch; only where there is something to say.
   std::optional<int64_t> panelRanges;

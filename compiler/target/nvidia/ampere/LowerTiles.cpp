@@ -18,6 +18,7 @@
 #include "compiler/target/nvidia/DeviceModule.h"
 #include "compiler/target/nvidia/ampere/Lowering.h"
 
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -247,16 +248,21 @@ void AmpereLowering::lower(KvRangeOp op) {
                        plan("row_pos", b.sub(item.rowCount, 1)));
     for (Value &key : keys)
       key = b.min(b.max(key, begin), end);
+    Value lo = op.getBody().front().getTerminator()->getOperand(0);
+    if (!matchPattern(lo, m_Zero()))
+      firstKey = keys[0];
   }
   // Rounded to tiles counted from the item's first key: `lo` and `full_hi`
-  // down, `full_lo` up. Without a full run everything is masked tail.
+  // down, `full_lo` up. Without a full run everything is masked tail; where no
+  // key is seen, there is none.
   int64_t step = op.getStep();
   auto down = [&](Value key) {
     return b.add(begin, b.mul(b.div(b.sub(key, begin), step), step));
   };
   auto up = [&](Value key) { return down(b.add(key, step - 1)); };
   Value first = down(keys[0]);
-  Value last = b.max(keys[3], first);
+  Value seen = b.compare(Predicate::slt, keys[0], keys[3]);
+  Value last = b.select(seen, keys[3], first);
   Value fullBegin = b.max(up(keys[1]), first);
   Value fullEnd = down(b.min(keys[2], last));
   Value none = b.compare(Predicate::sge, fullBegin, fullEnd);

@@ -183,6 +183,8 @@ private:
     Value partialSlot, flags;
     Value packedRows; ///< rowCount * group
   } item;
+  /// The first key (i32) that a row of the item sees; null: its first one.
+  Value firstKey;
   Value qPipeline, kvPipeline;
   /// The tiles that the pipeline visits: keys from `begin` on, while below
   /// `end`; `key` and `value` are those that were acquired last.

@@ -94,8 +94,12 @@ Value AmpereLowering::cacheRow(StringRef part, Value position) {
       b.at(arg("block_table"),
            b.mul(b.mul(b.widen(item.tableRow), arg("block_table_stride")), 4));
   // Positions past the last one repeat it, so that the block table is never
-  // read beyond the item's keys.
-  Value inside = b.min(position, b.sub(pipeline.end, 1));
+  // read beyond the item's keys; those before the first that is seen repeat
+  // that, as their blocks may have been let go of.
+  Value inside = position;
+  if (firstKey)
+    inside = b.max(inside, firstKey);
+  inside = b.min(inside, b.sub(pipeline.end, 1));
   Value logical = b.div(inside, cache.getBlock());
   Value physical = b.loadConstant(b.i32Type(), b.element(table, logical));
   Value offset = b.add(
