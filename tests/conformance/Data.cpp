@@ -11,7 +11,6 @@
 
 #include "tests/conformance/Data.h"
 
-#include "compiler/tiling/Roofline.h"
 #include "tests/reference/Element.h"
 
 #include <algorithm>
@@ -203,15 +202,17 @@ void CaseData::makeTables(uint64_t seed) {
 /// Blocks that no query of a sequence sees have been let go of: they are
 /// somebody else's, and the table says -1 (PagedKV::releaseWindow).
 void CaseData::letGo() {
-  if (!c.spec.window && !c.spec.chunk)
+  if ((!c.spec.window && !c.spec.chunk) || c.spec.prefixLm)
     return;
   for (size_t s = 0; s < c.lengths.size(); ++s) {
     const Length &length = c.lengths[s];
     if (length.q == 0)
       continue;
-    int64_t first = visibleKeys(c.spec, length.kv - length.q, length.kv).first;
-    if (c.spec.prefixLm)
-      first = 0;
+    int64_t query = length.kv - length.q, first = 0; // what the first one sees
+    if (c.spec.window)
+      first = std::max(first, query - *c.spec.window + 1);
+    if (c.spec.chunk)
+      first = std::max(first, query / *c.spec.chunk * *c.spec.chunk);
     int64_t gone = first / c.spec.blockSize;
     std::vector<double> row(
         std::max(problem.shape.headDim, problem.shape.vHeadDim),
