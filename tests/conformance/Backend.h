@@ -35,7 +35,6 @@ struct BackendOptions {
   std::string machine = "host";
   std::vector<std::string> schedule; ///< overrides for every case
   int64_t decodeTokens = 1;          ///< of a second decode kernel, on a CPU
-  int64_t vectorBits = 0;            ///< of a CPU's vectors; 0: as they are
 };
 
 /// Kernels of the compiler, built in process and run on this CPU. An error when

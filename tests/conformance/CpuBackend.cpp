@@ -135,10 +135,6 @@ makeCpuBackend(const BackendOptions &options, bool &isMissingFeature) {
                                    machine->name + " needs");
   if (machine->kind != TargetKind::Cpu)
     return llvm::createStringError(machine->name + " is no CPU");
-  if (options.vectorBits) {
-    machine->vectorBits = options.vectorBits;
-    machine->vectorRegisters = 32;
-  }
   return std::make_unique<CpuBackend>(std::move(*machine), options);
 }
 

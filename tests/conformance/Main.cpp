@@ -60,11 +60,6 @@ struct Options {
   cl::opt<int64_t> decodeTokens{
       "decode-tokens", cl::desc("Tokens of a second decode kernel (CPU)"),
       cl::init(1)};
-  cl::opt<int64_t> vectorBits{
-      "vector-bits",
-      cl::desc("Compile for vectors of so many bits and 32 registers, in "
-               "whatever instructions the machine has for them (CPU)"),
-      cl::init(0)};
   cl::opt<int> threads{"threads", cl::desc("Threads for every case"),
                        cl::init(0)};
   cl::opt<bool> verbose{"v", cl::desc("Print every case")};
@@ -86,8 +81,6 @@ std::string reproduce(const char *program, const Options &options,
     command += " --schedule " + entry;
   if (options.decodeTokens > 1)
     command += " --decode-tokens " + std::to_string(options.decodeTokens);
-  if (options.vectorBits)
-    command += " --vector-bits " + std::to_string(options.vectorBits);
   if (options.threads)
     command += " --threads " + std::to_string(options.threads);
   return command;
@@ -113,12 +106,6 @@ Expected<std::unique_ptr<Backend>> makeBackend(const Options &options,
     backend.machine = emulates ? "sm_80" : "host";
   backend.schedule.assign(options.schedule.begin(), options.schedule.end());
   backend.decodeTokens = options.decodeTokens;
-  backend.vectorBits = options.vectorBits;
-  if (backend.vectorBits &&
-      (backend.vectorBits < 128 || backend.vectorBits > 512 ||
-       !isPowerOf2_64(uint64_t(backend.vectorBits))))
-    return createStringError("--vector-bits must be 128, 256 or 512, got " +
-                             Twine(backend.vectorBits));
   if (options.backend == "cpu")
     return makeCpuBackend(backend, skip);
   if (!emulates)
