@@ -10,6 +10,9 @@
 // CHECK: vector.shuffle %[[X:.*]], %[[Y:.*]] [0, 2, 4, 6, 8, 10, 12, 14]
 // CHECK: vector.shuffle %[[X]], %[[Y]] [1, 3, 5, 7, 9, 11, 13, 15]
 
+// O begins at 0.
+// CHECK: scf.for %{{.*}} = %c0_i64 to %c64_i64 step %c8_i64
+
 // Keys of the first tile alone, while its values are prefetched.
 // CHECK: %[[SOME:.*]] = arith.cmpi slt, %[[BEGIN:.*]], %[[END:.*]] : i32
 // CHECK: scf.if %[[SOME]] {
