@@ -123,7 +123,7 @@ private:
     return c.cache.getLayout() == CacheLayout::nhd && c.schedule.getHeads() > 1;
   }
   int64_t valueVectors() const;
-  void qkBesidePv(const KvRows &keys, const KvRows &values, const Panel &panel,
+  void rowsBeside(const KvRows &keys, const KvRows &values, const Panel &panel,
                   Value key);
   void pvColumns(const KvRows &rows, const Panel &panel, Value column,
                  int64_t count, bool rescale);

@@ -299,7 +299,7 @@ void LanesAreHeadDim::pv(PvOp op, const Panel &panel) {
 /// registers: more streams, and Q and O are read once for both. The score of
 /// the next tile's key takes the place of this one's weight. O stays in scratch
 /// memory: a row of it and one of V do not fit the registers.
-void LanesAreHeadDim::qkBesidePv(const KvRows &keys, const KvRows &values,
+void LanesAreHeadDim::rowsBeside(const KvRows &keys, const KvRows &values,
                                  const Panel &panel, Value key) {
   int64_t count = keysTogether(), bytes = bytesOf(c.cache.getElt());
   Values places, keyRows, valueRows, weights, queryRows, results;
@@ -395,11 +395,11 @@ void LanesAreHeadDim::pvBesideQk(PvOp pv, QkOp qk) {
   if (!visitsByToken())
     return forEachPanel([&](const Panel &panel) {
       b.forLoop(b.i64(0), last, 1,
-                [&](Value key) { qkBesidePv(keys, values, panel, key); });
+                [&](Value key) { rowsBeside(keys, values, panel, key); });
     });
   b.forLoop(b.i64(0), last, 1, [&](Value key) {
     forEachPanel(
-        [&](const Panel &panel) { qkBesidePv(keys, values, panel, key); });
+        [&](const Panel &panel) { rowsBeside(keys, values, panel, key); });
   });
 }
 

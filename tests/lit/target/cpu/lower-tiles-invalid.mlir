@@ -254,3 +254,75 @@ pagoda.kernel @deeper(%a) attributes {role = #pagoda<role attention>, cache = !c
     schedule = #pagoda.schedule<order = split_kv, lanes = head_dim, q_tile = 2, kv_tile = 16, heads = 2, stages = 3>,
     target = #pagoda.target<kind = "cpu", name = "n", vector_bits = 256, registers = 16>} {
 }
+
+// -----
+
+!cache = !pagoda.kv_cache<heads = 2, k_dim = 64, v_dim = 32, block = 16, layout = hnd, elt = f32>
+pagoda.kernel @gap(%a) attributes {role = #pagoda<role attention>, cache = !cache, q_heads = 4 : i64, q_type = f32,
+    schedule = #pagoda.schedule<order = split_kv, lanes = head_dim, q_tile = 2, kv_tile = 16, heads = 2, block_rows = 2, stages = 2>,
+    target = #pagoda.target<kind = "cpu", name = "n", vector_bits = 256, registers = 16>} {
+  %f = pagoda.arg %a "scale" : f32
+  pagoda.for_items %a {
+  ^bb0(%w: !pagoda.item):
+    %q = pagoda.load_q %a, %w : !pagoda.tile<2x2x64xf32>
+    %c = pagoda.coords %a, %w : !pagoda.coords<2x2>
+    %b:4 = pagoda.kv_range %w, %c step 16 : !pagoda.coords<2x2>
+    %m, %l, %o = pagoda.state_init %a, %w factor %f : !pagoda.tile<2x2x1xf32>, !pagoda.tile<2x2x32xf32>
+    %st:3 = pagoda.kv_loop %j = %b#0 to %b#1 step 16 carry(%n = %m, %p = %l, %r = %o) : !pagoda.tile<2x2x1xf32>, !pagoda.tile<2x2x1xf32>, !pagoda.tile<2x2x32xf32> {
+      %k = pagoda.kv_ref key %a, %w, %j : !pagoda.kv<2x16x64xf32>
+      %v = pagoda.kv_ref value %a, %w, %j : !pagoda.kv<2x16x32xf32>
+      %s = pagoda.qk %q, %k : !pagoda.tile<2x2x64xf32>, !pagoda.kv<2x16x64xf32> -> !pagoda.tile<2x2x16xf32>
+      %e, %n1, %p1, %alpha = pagoda.softmax_step %s, %n, %p factor %f : !pagoda.tile<2x2x16xf32>, !pagoda.tile<2x2x1xf32>, !pagoda.tile<2x2x1xf32> -> !pagoda.tile<2x2x16xf32>, !pagoda.tile<2x2x1xf32>, !pagoda.tile<2x2x1xf32>, !pagoda.tile<2x2x1xf32>
+      %r1 = pagoda.rescale %r, %alpha : !pagoda.tile<2x2x32xf32>, !pagoda.tile<2x2x1xf32> -> !pagoda.tile<2x2x32xf32>
+      %r2 = pagoda.pv %e, %v, %r1 : !pagoda.tile<2x2x16xf32>, !pagoda.kv<2x16x32xf32>, !pagoda.tile<2x2x32xf32> -> !pagoda.tile<2x2x32xf32>
+      pagoda.yield %n1, %p1, %r2 : !pagoda.tile<2x2x1xf32>, !pagoda.tile<2x2x1xf32>, !pagoda.tile<2x2x32xf32>
+    }
+    // expected-error @below {{'pagoda.kv_loop' op must begin where the kv_loop before it ends, with two stages}}
+    %en:3 = pagoda.kv_loop %j = %b#2 to %b#3 step 16 carry(%n = %st#0, %p = %st#1, %r = %st#2) : !pagoda.tile<2x2x1xf32>, !pagoda.tile<2x2x1xf32>, !pagoda.tile<2x2x32xf32> {
+      %k = pagoda.kv_ref key %a, %w, %j : !pagoda.kv<2x16x64xf32>
+      %v = pagoda.kv_ref value %a, %w, %j : !pagoda.kv<2x16x32xf32>
+      %s = pagoda.qk %q, %k : !pagoda.tile<2x2x64xf32>, !pagoda.kv<2x16x64xf32> -> !pagoda.tile<2x2x16xf32>
+      %e, %n1, %p1, %alpha = pagoda.softmax_step %s, %n, %p factor %f : !pagoda.tile<2x2x16xf32>, !pagoda.tile<2x2x1xf32>, !pagoda.tile<2x2x1xf32> -> !pagoda.tile<2x2x16xf32>, !pagoda.tile<2x2x1xf32>, !pagoda.tile<2x2x1xf32>, !pagoda.tile<2x2x1xf32>
+      %r1 = pagoda.rescale %r, %alpha : !pagoda.tile<2x2x32xf32>, !pagoda.tile<2x2x1xf32> -> !pagoda.tile<2x2x32xf32>
+      %r2 = pagoda.pv %e, %v, %r1 : !pagoda.tile<2x2x16xf32>, !pagoda.kv<2x16x32xf32>, !pagoda.tile<2x2x32xf32> -> !pagoda.tile<2x2x32xf32>
+      pagoda.yield %n1, %p1, %r2 : !pagoda.tile<2x2x1xf32>, !pagoda.tile<2x2x1xf32>, !pagoda.tile<2x2x32xf32>
+    }
+    pagoda.store %en#0, %en#1, %en#2, %a, %w factor %f : !pagoda.tile<2x2x1xf32>, !pagoda.tile<2x2x1xf32>, !pagoda.tile<2x2x32xf32>, !pagoda.item
+  }
+}
+
+// -----
+
+!cache = !pagoda.kv_cache<heads = 2, k_dim = 64, v_dim = 32, block = 16, layout = hnd, elt = f32>
+pagoda.kernel @limit(%a) attributes {role = #pagoda<role attention>, cache = !cache, q_heads = 4 : i64, q_type = f32,
+    schedule = #pagoda.schedule<order = split_kv, lanes = head_dim, q_tile = 2, kv_tile = 16, heads = 2, block_rows = 2, stages = 2>,
+    target = #pagoda.target<kind = "cpu", name = "n", vector_bits = 256, registers = 16>} {
+  %f = pagoda.arg %a "scale" : f32
+  pagoda.for_items %a {
+  ^bb0(%w: !pagoda.item):
+    %q = pagoda.load_q %a, %w : !pagoda.tile<2x2x64xf32>
+    %c = pagoda.coords %a, %w : !pagoda.coords<2x2>
+    %b:4 = pagoda.kv_range %w, %c step 16 : !pagoda.coords<2x2>
+    %m, %l, %o = pagoda.state_init %a, %w factor %f : !pagoda.tile<2x2x1xf32>, !pagoda.tile<2x2x32xf32>
+    %st:3 = pagoda.kv_loop %j = %b#0 to %b#1 step 16 carry(%n = %m, %p = %l, %r = %o) : !pagoda.tile<2x2x1xf32>, !pagoda.tile<2x2x1xf32>, !pagoda.tile<2x2x32xf32> {
+      %k = pagoda.kv_ref key %a, %w, %j : !pagoda.kv<2x16x64xf32>
+      %v = pagoda.kv_ref value %a, %w, %j : !pagoda.kv<2x16x32xf32>
+      %s = pagoda.qk %q, %k : !pagoda.tile<2x2x64xf32>, !pagoda.kv<2x16x64xf32> -> !pagoda.tile<2x2x16xf32>
+      %e, %n1, %p1, %alpha = pagoda.softmax_step %s, %n, %p factor %f : !pagoda.tile<2x2x16xf32>, !pagoda.tile<2x2x1xf32>, !pagoda.tile<2x2x1xf32> -> !pagoda.tile<2x2x16xf32>, !pagoda.tile<2x2x1xf32>, !pagoda.tile<2x2x1xf32>, !pagoda.tile<2x2x1xf32>
+      %r1 = pagoda.rescale %r, %alpha : !pagoda.tile<2x2x32xf32>, !pagoda.tile<2x2x1xf32> -> !pagoda.tile<2x2x32xf32>
+      %r2 = pagoda.pv %e, %v, %r1 : !pagoda.tile<2x2x16xf32>, !pagoda.kv<2x16x32xf32>, !pagoda.tile<2x2x32xf32> -> !pagoda.tile<2x2x32xf32>
+      pagoda.yield %n1, %p1, %r2 : !pagoda.tile<2x2x1xf32>, !pagoda.tile<2x2x1xf32>, !pagoda.tile<2x2x32xf32>
+    }
+    %en:3 = pagoda.kv_loop %j = %b#1 to %b#3 step 16 carry(%n = %st#0, %p = %st#1, %r = %st#2) : !pagoda.tile<2x2x1xf32>, !pagoda.tile<2x2x1xf32>, !pagoda.tile<2x2x32xf32> {
+      // expected-error @below {{'pagoda.kv_ref' op limit must be the end of the last kv_loop, with two stages}}
+      %k = pagoda.kv_ref key %a, %w, %j limit %b#2 : !pagoda.kv<2x16x64xf32>
+      %v = pagoda.kv_ref value %a, %w, %j : !pagoda.kv<2x16x32xf32>
+      %s = pagoda.qk %q, %k : !pagoda.tile<2x2x64xf32>, !pagoda.kv<2x16x64xf32> -> !pagoda.tile<2x2x16xf32>
+      %e, %n1, %p1, %alpha = pagoda.softmax_step %s, %n, %p factor %f : !pagoda.tile<2x2x16xf32>, !pagoda.tile<2x2x1xf32>, !pagoda.tile<2x2x1xf32> -> !pagoda.tile<2x2x16xf32>, !pagoda.tile<2x2x1xf32>, !pagoda.tile<2x2x1xf32>, !pagoda.tile<2x2x1xf32>
+      %r1 = pagoda.rescale %r, %alpha : !pagoda.tile<2x2x32xf32>, !pagoda.tile<2x2x1xf32> -> !pagoda.tile<2x2x32xf32>
+      %r2 = pagoda.pv %e, %v, %r1 : !pagoda.tile<2x2x16xf32>, !pagoda.kv<2x16x32xf32>, !pagoda.tile<2x2x32xf32> -> !pagoda.tile<2x2x32xf32>
+      pagoda.yield %n1, %p1, %r2 : !pagoda.tile<2x2x1xf32>, !pagoda.tile<2x2x1xf32>, !pagoda.tile<2x2x32xf32>
+    }
+    pagoda.store %en#0, %en#1, %en#2, %a, %w factor %f : !pagoda.tile<2x2x1xf32>, !pagoda.tile<2x2x1xf32>, !pagoda.tile<2x2x32xf32>, !pagoda.item
+  }
+}
