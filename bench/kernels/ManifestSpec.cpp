@@ -10,10 +10,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "bench/kernels/ManifestSpec.h"
+#include "tools/pagoda/Report.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/JSON.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
 using namespace llvm;
@@ -91,12 +91,9 @@ std::string manifestPath(StringRef library) {
 }
 
 Expected<std::vector<AttentionSpec>> readManifestSpecs(StringRef path) {
-  auto buffer = MemoryBuffer::getFile(path, /*IsText=*/true);
-  if (!buffer)
-    return createStringError(path + ": " + buffer.getError().message());
-  Expected<json::Value> value = json::parse((*buffer)->getBuffer());
+  Expected<json::Value> value = readJson(path);
   if (!value)
-    return createStringError(path + ": " + toString(value.takeError()));
+    return value.takeError();
   const json::Object *object = value->getAsObject();
   const json::Value *list = object ? object->get("specs") : nullptr;
   if (!list)

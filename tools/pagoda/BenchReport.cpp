@@ -15,7 +15,6 @@
 #include "tools/pagoda/Report.h"
 
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 using namespace llvm;
 
@@ -139,12 +138,9 @@ json::Array toJson(const std::vector<BenchRow> &rows) {
 }
 
 Expected<std::vector<BenchRow>> readRows(StringRef path) {
-  auto buffer = MemoryBuffer::getFile(path, /*IsText=*/true);
-  if (!buffer)
-    return createStringError(path + ": " + buffer.getError().message());
-  Expected<json::Value> value = json::parse((*buffer)->getBuffer());
+  Expected<json::Value> value = readJson(path);
   if (!value)
-    return createStringError(path + ": " + toString(value.takeError()));
+    return value.takeError();
   const json::Object *root = value->getAsObject();
   const json::Array *rows = root ? root->getArray("rows") : nullptr;
   if (!rows)

@@ -12,6 +12,7 @@
 #include "tools/pagoda/Report.h"
 
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 #include <algorithm>
 #include <cmath>
@@ -51,6 +52,16 @@ void Table::print(raw_ostream &os) const {
   line(head);
   for (const auto &row : rows)
     line(row);
+}
+
+Expected<json::Value> readJson(StringRef path) {
+  auto buffer = MemoryBuffer::getFile(path, /*IsText=*/true);
+  if (!buffer)
+    return createStringError(path + ": " + buffer.getError().message());
+  Expected<json::Value> value = json::parse((*buffer)->getBuffer());
+  if (!value)
+    return createStringError(path + ": " + toString(value.takeError()));
+  return value;
 }
 
 std::string bytesText(double bytes) {

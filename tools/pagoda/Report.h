@@ -35,6 +35,9 @@ private:
   std::vector<std::vector<std::string>> rows;
 };
 
+/// The JSON in a file; errors begin with its path.
+llvm::Expected<llvm::json::Value> readJson(llvm::StringRef path);
+
 /// 12345678 as "12.3 MB" and so on (powers of 1000).
 std::string bytesText(double bytes);
 /// Three significant digits without exponent: "1234", "12.3", "0.0123".
