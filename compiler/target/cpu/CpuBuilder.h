@@ -23,6 +23,9 @@
 
 namespace pagoda {
 
+/// On a math.exp2: its operand is at most 0, or NaN.
+inline constexpr llvm::StringLiteral nonPositiveName = "pagoda.nonpositive";
+
 using mlir::Type;
 using mlir::Value;
 using mlir::ValueRange;
@@ -112,6 +115,12 @@ public:
     return mlir::arith::SelectOp::create(*this, greater, a, b);
   }
   Value exp2(Value a) { return mlir::math::Exp2Op::create(*this, a); }
+  /// 2^a for a <= 0 (or NaN): the exponents of a softmax.
+  Value exp2OfNonPositive(Value a) {
+    Value result = exp2(a);
+    result.getDefiningOp()->setDiscardableAttr(nonPositiveName, getUnitAttr());
+    return result;
+  }
 
   Value splat(Value scalar, int64_t lanes) {
     return mlir::vector::BroadcastOp::create(

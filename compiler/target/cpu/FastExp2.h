@@ -18,8 +18,9 @@ namespace pagoda {
 /// degree 5 whose relative error is below 1.1e-7; it is multiplied by 2^n. For
 /// x in (-125.5, 128) the result is within 2.5 units in the last place of 2^x,
 /// and exact for integers. Up to -125.5 (-inf included) it is 0. From 128 on it
-/// is +inf. NaN stays NaN. tests/unit/target/cpu/FastExp2Test.cpp checks this
-/// over all floats.
+/// is +inf. NaN stays NaN. An op that says its operand is not positive is
+/// spared the comparison with 128. tests/unit/target/cpu/FastExp2Test.cpp
+/// checks this over all floats.
 void expandExp2(mlir::Operation *root);
 
 } // namespace pagoda

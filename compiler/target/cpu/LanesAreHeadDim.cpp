@@ -210,12 +210,14 @@ void LanesAreHeadDim::softmaxStep(SoftmaxStepOp op, const Panel &panel) {
         vector::ExtractOp::create(b, most, ArrayRef<int64_t>{0}), before);
     // The difference first, as in LanesAreQueries.cpp.
     Value reference = finiteOrZero(after);
-    Value decay = b.exp2(b.mulf(b.subf(before, reference), factor));
+    Value decay =
+        b.exp2OfNonPositive(b.mulf(b.subf(before, reference), factor));
     Value factors = b.splat(factor, c.lanes);
     Value references = b.splat(reference, c.lanes);
     Value sum;
     for (int64_t key = 0; key < keys; key += c.lanes) {
-      Value p = b.exp2(b.mulf(b.subf(scores(row, key), references), factors));
+      Value p = b.exp2OfNonPositive(
+          b.mulf(b.subf(scores(row, key), references), factors));
       storeVector(p, scoresOf(panel, row), b.i64(key));
       sum = sum ? b.addf(sum, p) : p;
     }
@@ -290,8 +292,8 @@ void LanesAreHeadDim::mergePartials(MergePartialsOp op, const Panel &panel) {
         begin, end, 1, b.f32(0), [&](Value index, ValueRange carried) {
           Value state = stateRow(index);
           Value ml = b.at(partialMl, b.mul(state, 8));
-          Value weight =
-              b.exp2(b.mulf(b.subf(scalarAt(ml), reference), factor));
+          Value weight = b.exp2OfNonPositive(
+              b.mulf(b.subf(scalarAt(ml), reference), factor));
           Value source = b.at(partialO, b.mul(state, vDim() * 4));
           b.forPieces(0, vDim(), c.lanes, [&](Value d, int64_t width) {
             auto at = [&](Value row) {

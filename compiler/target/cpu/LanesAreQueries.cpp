@@ -123,7 +123,12 @@ void LanesAreQueries::initState(StateInitOp op, const Panel &panel) {
         b.store(sinkL, b.at(rowsL, b.mul(row, 4)));
       });
     });
-  Value rowsO = panelOf(o, vDim(), panel);
+  if (!visitsInTurn())
+    clearO(panel);
+}
+
+void LanesAreQueries::clearO(const Panel &panel) {
+  Value zero = splats(0, 1)[0], rowsO = panelOf(o, vDim(), panel);
   b.forLoop(b.i64(0), b.i64(vDim()), 1, [&](Value d) {
     Value row = b.at(rowsO, b.mul(d, rowBytes()));
     for (int64_t n = 0; n < vectors(); ++n)
@@ -204,12 +209,14 @@ void LanesAreQueries::softmaxStep(SoftmaxStepOp op, const Panel &panel) {
   Values decays, most;
   for (int64_t n = 0; n < vectors(); ++n) {
     most.push_back(finiteOrZero(after[n]));
-    decays.push_back(b.exp2(b.mulf(b.subf(before[n], most[n]), factor)));
+    decays.push_back(
+        b.exp2OfNonPositive(b.mulf(b.subf(before[n], most[n]), factor)));
     storeRow(after[n], rowsM, n);
     storeRow(decays[n], rowsAlpha, n);
   }
   auto weight = [&](Value row, int64_t n) {
-    return b.exp2(b.mulf(b.subf(loadRow(row, n), most[n]), factor));
+    return b.exp2OfNonPositive(
+        b.mulf(b.subf(loadRow(row, n), most[n]), factor));
   };
   // Weights take the place of scores; pairs of them half of it. A last pair
   // may lack its second.

@@ -65,6 +65,7 @@ public:
                     const Panel &panel) override;
   void loadQ(const Panel &panel) override;
   void initState(StateInitOp op, const Panel &panel) override;
+  void clearO(const Panel &panel) override;
   void qk(QkOp op, const Panel &panel) override;
   void mapScores(MapScoresOp op, const Panel &panel) override;
   void maskScores(MaskScoresOp op, const Panel &panel) override;

@@ -287,16 +287,24 @@ void LanesAreQueries::pvColumns(const KvRows &rows, const Panel &panel,
           next = step(key, ahead, next);
         return next;
       });
-  for (int64_t r = 0; r < count; ++r)
-    for (int64_t n = 0; n < vectors(); ++n) {
-      Value row = b.at(target, r * rowBytes());
-      Value soFar = loadRow(row, n), tile = sums[r * vectors() + n];
-      if (normalises())
-        tile = b.mulf(tile, loadRow(panelOf(share, 1, panel), n));
-      storeRow(scale.empty() ? b.addf(soFar, tile)
-                             : b.fma(soFar, scale[n], tile),
-               row, n);
-    }
+  auto finish = [&](bool isFirst) {
+    for (int64_t r = 0; r < count; ++r)
+      for (int64_t n = 0; n < vectors(); ++n) {
+        Value row = b.at(target, r * rowBytes());
+        Value tile = sums[r * vectors() + n];
+        if (normalises())
+          tile = b.mulf(tile, loadRow(panelOf(share, 1, panel), n));
+        if (!isFirst) {
+          Value soFar = loadRow(row, n);
+          tile = scale.empty() ? b.addf(soFar, tile)
+                               : b.fma(soFar, scale[n], tile);
+        }
+        storeRow(tile, row, n);
+      }
+  };
+  if (!panel.isFirst)
+    return finish(false);
+  b.ifThenElse(panel.isFirst, [&] { finish(true); }, [&] { finish(false); });
 }
 
 void LanesAreQueries::pv(PvOp op, const Panel &panel) {

@@ -100,7 +100,7 @@ void PanelVisits::close(const Panel &panel) {
 
 void PanelVisits::finish() {
   emitter.forEachPanel([&](const Panel &panel) {
-    open(panel);
+    b.ifThen(open(panel), [&] { emitter.clearO(panel); });
     b.ifThen(isAt(panel, Opened),
              [&] { call(closing, store.getFactor(), panel); });
   });

@@ -171,7 +171,11 @@ public:
                             const Panel &panel) {}
 
   virtual void loadQ(const Panel &panel) = 0;
+  /// O needs no value yet where panels' visits say which is the first: pv does
+  /// not read it then.
   virtual void initState(StateInitOp op, const Panel &panel) = 0;
+  /// Zero O, for a panel that no tile visits.
+  virtual void clearO(const Panel &panel) {}
   virtual void qk(QkOp op, const Panel &panel) = 0;
   /// Whether panels take turns at a tile, each by itself: its rows may then
   /// come and go with its visits.
@@ -185,8 +189,8 @@ public:
   /// Whether whole tiles overlap: the keys of the next one come beside the
   /// values of this one.
   virtual bool pipelines() const { return false; }
-  /// Lowers `pv` of this tile and `qk` of the next one, for all panels. O has
-  /// been rescaled.
+  /// Lowers `pv` of this tile and `qk` of the next one, for all panels; one of
+  /// them may be null. O has been rescaled.
   virtual void pvBesideQk(PvOp pv, QkOp qk) {
     llvm_unreachable("tiles do not overlap");
   }

@@ -17,6 +17,17 @@ func.func @vector(%x: vector<8xf32>) -> vector<8xf32> {
   return %y : vector<8xf32>
 }
 
+// One comparison, with the least exponent, is enough where the operand is known
+// not to be positive.
+// CHECK-LABEL: func.func @non_positive
+// CHECK-COUNT-1: arith.cmpf ogt
+// CHECK-NOT: arith.cmpf
+// CHECK: return
+func.func @non_positive(%x: vector<8xf32>) -> vector<8xf32> {
+  %y = math.exp2 %x {pagoda.nonpositive} : vector<8xf32>
+  return %y : vector<8xf32>
+}
+
 // Scalars and any vector width alike.
 // CHECK-LABEL: func.func @scalar
 // CHECK: arith.shli %{{.*}} : i32
