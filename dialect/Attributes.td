@@ -79,7 +79,9 @@ def Pagoda_ScheduleAttr : Pagoda_Attr<"Schedule", "schedule"> {
     - `kv_tile`: keys per iteration of the KV loop.
     - `heads`: KV heads per work item.
     - `block_rows` x `block_vectors`: the register block of the inner loops
-      (CPU): broadcast rows by vectors.
+      (CPU): broadcast rows by vectors. With lanes = head_dim and two stages,
+      `block_rows` rows of queries meet a key and a value while these are in the
+      first-level cache, in passes of as many as fit the registers.
     - `prefetch`: how far ahead of the keys what follows them is prefetched,
       through the block table: with lanes = head_dim, 1 is V of the same tile and
       n that of n - 1 tiles later; with lanes = queries, what is copied or read

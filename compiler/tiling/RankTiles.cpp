@@ -73,11 +73,15 @@ static void addHeadDim(std::vector<Schedule> &space, const AttentionSpec &spec,
   SmallVector<int64_t> keys = {block, 2 * block, 4, 8, 16, 32, 64, 128};
   llvm::sort(keys);
   keys.erase(llvm::unique(keys), keys.end());
+  // All rows that meet a key, or some.
+  SmallVector<int64_t> blocks = {spec.group() * tokens, 4, 2, 1};
+  llvm::sort(blocks, std::greater<>());
+  blocks.erase(llvm::unique(blocks), blocks.end());
   for (int64_t heads = spec.kvHeads; heads >= 1; --heads) {
     if (spec.kvHeads % heads != 0)
       continue;
     for (int64_t kvTile : keys)
-      for (int64_t rows : {4, 2, 1})
+      for (int64_t rows : blocks)
         for (int64_t vectors : {8, 4, 2, 1})
           for (int64_t stages : {2, 1}) {
             Schedule s;

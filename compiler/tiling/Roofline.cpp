@@ -46,8 +46,8 @@ pagoda::visibleKeys(const AttentionSpec &spec, int64_t position, int64_t keys) {
 /// its broadcast rows and its vectors once a step. With lanes along the head
 /// dim, block_rows rows of queries share what is read of a key or value; in
 /// K Q^T each brings a vector of its own, in P V one weight for all vectors.
-/// With two stages the rows of O are in memory, and each vector of them, as of
-/// Q, is for what passes by at the same time.
+/// With two stages the rows of a pass share it, the rows of O are in memory,
+/// and each vector of them, as of Q, is for what passes by at the same time.
 static double vectorLoads(const Machine &machine, const AttentionSpec &spec,
                           const Schedule &s, double pairs) {
   double fmas = pairs * double(spec.qHeads) / double(machine.lanesF32());
@@ -56,6 +56,9 @@ static double vectorLoads(const Machine &machine, const AttentionSpec &spec,
     return fmas * double(spec.headDim + spec.vHeadDim) * (rows + vectors) /
            (s.pack == 2 ? 2 : 1);
   double streams = 1 / double(s.streams());
+  if (s.stages == 2)
+    rows = 1 / double(rowsOfPass(s.blockRows, s.streams(),
+                                 machine.vectorRegisters));
   return fmas *
          (double(spec.headDim) * (rows + streams) +
           double(spec.vHeadDim) * (rows + (s.stages == 2 ? streams : vectors)));

@@ -20,10 +20,22 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
 namespace pagoda {
+
+/// Rows of a register block that pass over keys and values together, with lanes
+/// = head_dim and two stages: at most half of them, since a first pass waits
+/// for memory and those after it fetch; and so few that a score and a weight of
+/// each row for each of `streams` keys and values stay in `registers`.
+inline int64_t rowsOfPass(int64_t blockRows, int64_t streams,
+                          int64_t registers) {
+  constexpr int64_t others = 8; // elements and what is multiplied by them
+  int64_t fit = (registers - others) / (2 * streams);
+  return std::clamp<int64_t>(fit, 1, (blockRows + 1) / 2);
+}
 
 /// What a kernel is for: many queries of a sequence at once, or one.
 enum class Variant { Prefill, Decode };

@@ -293,14 +293,6 @@ static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
   a.cost("arithmetic", "0.05 * padding / block_rows + 0.1 * (padding - 1)",
          {{"padding", padding}, {"block_rows", double(s.blockRows)}},
          0.05 * padding / double(s.blockRows) + 0.1 * (padding - 1));
-  if (overlap && !byHead)
-    a.cost(
-        "rows of Q and O by turns",
-        "0.1 * (most of block_rows / 2 and block_rows * head_dim / 256, - 1)",
-        {{"block_rows", double(s.blockRows)},
-         {"head_dim", double(spec.headDim)}},
-        0.1 * std::max({0.0, double(s.blockRows) / 2 - 1,
-                        double(s.blockRows * spec.headDim) / 256 - 1}));
   // Two vectors of keys per step, with one prefetch each, keep loads and
   // prefetches evenly mixed: on AVX2 72% of the bandwidth, where 4 vectors
   // reach 55% and 1 reaches 64% (bench/results/cpu.md).

@@ -91,6 +91,17 @@ public:
   }
 
   void registerBlock(const Machine &machine) {
+    if (s.lanes == Schedule::Lanes::HeadDim && s.stages == 2) {
+      int64_t rows =
+          rowsOfPass(s.blockRows, s.streams(), machine.vectorRegisters);
+      level({"registers",
+             "",
+             {{"scores and weights of a pass", 2 * s.streams() * rows},
+              {"elements and factors", 8}},
+             machine.vectorRegisters,
+             /*hard=*/true});
+      return;
+    }
     level({"registers",
            "",
            {{"accumulators", s.blockRows * s.blockVectors},

@@ -112,8 +112,9 @@ LogicalResult Checker::sizes() {
              << ", got " << field.value;
   int64_t registers =
       std::min(kernel.getTarget()->getRegisters(), MaxRegisters);
+  // With two stages a block's rows go in passes that fit.
   int64_t accumulators = schedule.getBlockRows() * schedule.getBlockVectors();
-  if (accumulators > registers)
+  if (accumulators > registers && schedule.getStages() == 1)
     return kernel.emitOpError()
            << "schedule block_rows * block_vectors must be at most the "
            << registers << " registers, got " << accumulators;

@@ -51,13 +51,11 @@ void KvLoops::lowerOverlapping(ArrayRef<KvLoopOp> loops) {
   QkOp qk = *first.getBody().getOps<QkOp>().begin();
   PvOp pv = *first.getBody().getOps<PvOp>().begin();
   b.ifThen(b.compare(Predicate::slt, begin, end), [&] {
-    KvRows keys = pointToRows(c, KvPart::key, begin, end);
-    c.kvRows[qk.getK()] = keys;
-    emitter.qkWhole(qk, pointToRows(c, KvPart::value, begin, end), keys.valid);
+    c.kvRows[qk.getK()] = pointToRows(c, KvPart::key, begin, end);
+    emitter.pvBesideQk({}, qk);
   });
   b.forLoop(begin, end, c.kvTile(), [&](Value j) {
-    KvRows values = pointToRows(c, KvPart::value, j, end);
-    c.kvRows[pv.getV()] = values;
+    c.kvRows[pv.getV()] = pointToRows(c, KvPart::value, j, end);
     scoresOf(loops, j);
     Value next = b.add(j, c.kvTile());
     b.ifThenElse(
@@ -66,12 +64,7 @@ void KvLoops::lowerOverlapping(ArrayRef<KvLoopOp> loops) {
           c.kvRows[qk.getK()] = pointToRows(c, KvPart::key, next, end);
           emitter.pvBesideQk(pv, qk);
         },
-        [&] {
-          emitter.forEachPanel([&](Panel panel) {
-            panel.valid = values.valid;
-            emitter.pv(pv, panel);
-          });
-        });
+        [&] { emitter.pvBesideQk(pv, {}); });
   });
 }
 

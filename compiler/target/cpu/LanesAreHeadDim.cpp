@@ -18,18 +18,14 @@
 using namespace mlir;
 using namespace pagoda;
 
-void LanesAreHeadDim::forEachRow(
-    const Panel &panel, llvm::function_ref<void(int64_t, Value)> body) {
-  for (int64_t row = 0; row < panelRows(); ++row) {
-    Value packed = b.add(b.mul(panel.index, panelRows()), row);
-    if (panelRows() == 1) {
-      body(row, packed);
-      continue;
-    }
-    Value present = b.compare(arith::CmpIPredicate::slt, packed,
-                              b.widen(c.item.packedRows));
-    b.ifThen(present, [&] { body(row, packed); });
-  }
+void LanesAreHeadDim::forEachRowOfItem(
+    const Panel &panel, llvm::function_ref<void(Value, Value)> body) {
+  Value first = b.mul(panel.index, panelRows());
+  Value count = b.i64(panelRows());
+  if (panelRows() != 1)
+    count = b.min(count, b.sub(b.widen(c.item.packedRows), first));
+  b.forLoop(b.i64(0), count, 1,
+            [&](Value row) { body(row, b.add(first, row)); });
 }
 
 void LanesAreHeadDim::forRow(
@@ -65,12 +61,12 @@ void LanesAreHeadDim::loadQ(const Panel &panel) {
   Type type = c.kernel.getQType();
   // Zero first: padding, and rows that the item does not hold.
   Value zero = splat(0);
-  for (int64_t row = 0; row < panelRows(); ++row) {
+  forEachRow([&](Value row) {
     Value target = rowOf(q, padded(kDim()), panel, row);
     b.forLoop(b.i64(0), b.i64(padded(kDim())), c.lanes,
               [&](Value d) { storeVector(zero, target, d); });
-  }
-  forEachRow(panel, [&](int64_t row, Value packed) {
+  });
+  forEachRowOfItem(panel, [&](Value row, Value packed) {
     Value target = rowOf(q, padded(kDim()), panel, row);
     Value token = b.div(packed, c.group);
     Value head = b.sub(packed, b.mul(token, c.group));
@@ -97,17 +93,17 @@ void LanesAreHeadDim::loadQ(const Panel &panel) {
 void LanesAreHeadDim::initState(StateInitOp op, const Panel &panel) {
   Value lowest = b.f32(-std::numeric_limits<float>::infinity());
   Value none = b.f32(0), zero = splat(0);
-  for (int64_t row = 0; row < panelRows(); ++row) {
+  forEachRow([&](Value row) {
     b.store(lowest, rowOf(m, 1, panel, row));
     b.store(none, rowOf(l, 1, panel, row));
     Value target = rowOf(o, padded(vDim()), panel, row);
     b.forLoop(b.i64(0), b.i64(padded(vDim())), c.lanes,
               [&](Value d) { storeVector(zero, target, d); });
-  }
+  });
   if (!op.getSinks())
     return;
   ifFirstSplit([&] {
-    forEachRow(panel, [&](int64_t row, Value packed) {
+    forEachRowOfItem(panel, [&](Value row, Value packed) {
       auto [sinkM, sinkL] = sinkState(panel, packed, op.getFactor());
       b.store(sinkM, rowOf(m, 1, panel, row));
       b.store(sinkL, rowOf(l, 1, panel, row));
@@ -132,12 +128,12 @@ Value LanesAreHeadDim::iota(Value first) {
 
 /// Rewrites all scores of the panel; `body(row, key, scores)` gets lanes keys.
 void LanesAreHeadDim::forEachScore(
-    const Panel &panel, llvm::function_ref<Value(int64_t, Value, Value)> body) {
-  b.forLoop(b.i64(0), b.i64(padded(c.kvTile())), c.lanes, [&](Value key) {
-    for (int64_t row = 0; row < panelRows(); ++row) {
-      Value target = scoresOf(panel, row);
+    const Panel &panel, llvm::function_ref<Value(Value, Value, Value)> body) {
+  forEachRow([&](Value row) {
+    Value target = scoresOf(panel, row);
+    b.forLoop(b.i64(0), b.i64(padded(c.kvTile())), c.lanes, [&](Value key) {
       storeVector(body(row, key, vectorAt(target, key)), target, key);
-    }
+    });
   });
 }
 
@@ -145,7 +141,7 @@ void LanesAreHeadDim::mapScores(MapScoresOp op, const Panel &panel) {
   c.scores[op.getResult()] = c.scores.lookup(op.getS());
   Value scale = b.splat(c.scalars.lookup(op.getScale()), c.lanes);
   Value j = c.scalars.lookup(op.getJ());
-  forEachScore(panel, [&](int64_t row, Value key, Value score) {
+  forEachScore(panel, [&](Value row, Value key, Value score) {
     Value first = b.add(j, Value(arith::TruncIOp::create(b, b.i32Type(), key)));
     Value inputs[] = {
         b.mulf(score, scale), coordinate(c.rowSequences, panel, row),
@@ -160,7 +156,7 @@ void LanesAreHeadDim::maskScores(MaskScoresOp op, const Panel &panel) {
   Value lowest = splat(-std::numeric_limits<float>::infinity());
   Value j = c.scalars.lookup(op.getJ());
   Value limit = b.splat(c.scalars.lookup(op.getLimit()), c.lanes);
-  forEachScore(panel, [&](int64_t row, Value key, Value score) {
+  forEachScore(panel, [&](Value row, Value key, Value score) {
     Value first = b.add(j, Value(arith::TruncIOp::create(b, b.i32Type(), key)));
     Value positions = iota(first);
     Value counts =
@@ -183,7 +179,7 @@ void LanesAreHeadDim::softmaxStep(SoftmaxStepOp op, const Panel &panel) {
   float infinity = std::numeric_limits<float>::infinity();
   int64_t keys = c.kvTile(), whole = keys / c.lanes * c.lanes;
   // A tile that is no multiple of the lanes has lanes that hold no key.
-  auto scores = [&](int64_t row, int64_t key) -> Value {
+  auto scores = [&](Value row, int64_t key) -> Value {
     Value vector = vectorAt(scoresOf(panel, row), b.i64(key));
     if (key < whole)
       return vector;
@@ -194,7 +190,7 @@ void LanesAreHeadDim::softmaxStep(SoftmaxStepOp op, const Panel &panel) {
                                   ArrayRef<bool>(mask)));
     return arith::SelectOp::create(b, inside, vector, splat(-infinity));
   };
-  for (int64_t row = 0; row < panelRows(); ++row) {
+  forEachRow([&](Value row) {
     Value rowM = rowOf(m, 1, panel, row), rowL = rowOf(l, 1, panel, row);
     Value before = scalarAt(rowM);
     Value most = scores(row, 0);
@@ -226,7 +222,7 @@ void LanesAreHeadDim::softmaxStep(SoftmaxStepOp op, const Panel &panel) {
     b.store(after, rowM);
     b.store(decay, rowOf(alpha, 1, panel, row));
     b.store(b.fma(scalarAt(rowL), decay, total), rowL);
-  }
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -234,7 +230,7 @@ void LanesAreHeadDim::softmaxStep(SoftmaxStepOp op, const Panel &panel) {
 //===----------------------------------------------------------------------===//
 
 void LanesAreHeadDim::store(StoreOp op, const Panel &panel) {
-  forEachRow(panel, [&](int64_t row, Value packed) {
+  forEachRowOfItem(panel, [&](Value row, Value packed) {
     Value source = rowOf(o, padded(vDim()), panel, row);
     Value token = b.div(packed, c.group);
     Value head =
@@ -271,7 +267,7 @@ void LanesAreHeadDim::mergePartials(MergePartialsOp op, const Panel &panel) {
   Value partialO = c.arg("partial_o"), partialMl = c.arg("partial_ml");
   Value slots = c.arg("merge_slots");
   Value begin = b.widen(c.item.kvBegin), end = b.widen(c.item.kvEnd);
-  forEachRow(panel, [&](int64_t row, Value packed) {
+  forEachRowOfItem(panel, [&](Value row, Value packed) {
     Value head = queryHead(c.item, panel.head, packed);
     auto stateRow = [&](Value index) {
       Value slot = b.load(b.i32Type(), b.at(slots, b.mul(index, 4)));

@@ -75,7 +75,10 @@ private:
     return b.at(b.at(c.slot(slot), b.mul(index, panelRows() * cols * 4)),
                 row * cols * 4);
   }
-  Value scoresOf(const Panel &panel, int64_t row) {
+  Value rowOf(int64_t slot, int64_t cols, const Panel &panel, Value row) {
+    return b.at(rowOf(slot, cols, panel, 0), b.mul(row, cols * 4));
+  }
+  template <typename Row> Value scoresOf(const Panel &panel, Row row) {
     return rowOf(s, padded(c.kvTile()), panel, row);
   }
   Value vectorAt(Value row, Value column) {
@@ -123,21 +126,34 @@ private:
     return c.cache.getLayout() == CacheLayout::nhd && c.schedule.getHeads() > 1;
   }
   int64_t valueVectors() const;
-  void rowsBeside(const KvRows &keys, const KvRows &values, const Panel &panel,
-                  Value key);
+  /// A key of the next tile and a value of this one: where the weight is, which
+  /// the score replaces (i64, bytes in a row of S), and their rows in the
+  /// cache, of which one may be null.
+  struct KeyBesideValue {
+    Value place, keyRow, valueRow;
+  };
+  void rowsBeside(const KvRows *keys, const KvRows *values, const Panel &panel,
+                  Value key, Value apart);
+  void passBeside(llvm::ArrayRef<KeyBesideValue> pairs, const Panel &panel,
+                  Value first, int64_t rows, Value ahead);
   void pvColumns(const KvRows &rows, const Panel &panel, Value column,
                  int64_t count, bool rescale);
   void prefetch(Value pointer, int64_t bytes);
   void forEachScore(const Panel &panel,
-                    llvm::function_ref<Value(int64_t, Value, Value)> body);
+                    llvm::function_ref<Value(Value, Value, Value)> body);
   Value iota(Value first);
-  Value coordinate(int64_t slot, const Panel &panel, int64_t row) {
+  Value coordinate(int64_t slot, const Panel &panel, Value row) {
     Value packed = b.add(b.mul(panel.index, panelRows()), row);
     return b.load(b.i32Type(), b.at(c.slot(slot), b.mul(packed, 4)));
   }
-  /// Emits `body` for each row of the panel that the item holds.
-  void forEachRow(const Panel &panel,
-                  llvm::function_ref<void(int64_t, Value)> body);
+  /// Runs `body` for each row of the panel, in a loop: unrolled, it would be
+  /// most of the kernel's code.
+  void forEachRow(llvm::function_ref<void(Value)> body) {
+    b.forLoop(b.i64(0), b.i64(panelRows()), 1, body);
+  }
+  /// For each that the item holds, with its number among the item's rows.
+  void forEachRowOfItem(const Panel &panel,
+                        llvm::function_ref<void(Value, Value)> body);
 
   int64_t q, o, m, l, alpha, s; ///< scratch offsets
 };

@@ -12,6 +12,7 @@
 
 #include "compiler/target/cpu/LanesAreHeadDim.h"
 #include "compiler/target/cpu/NarrowFloat.h"
+#include "compiler/tiling/Schedule.h"
 
 #include <numeric>
 
@@ -291,55 +292,87 @@ void LanesAreHeadDim::pv(PvOp op, const Panel &panel) {
 }
 
 //===----------------------------------------------------------------------===//
-// The keys of the next tile beside the values of this one
+// With two stages: the keys of the next tile beside the values of this one
 //===----------------------------------------------------------------------===//
 
 /// Key `key` of the next tile and value `key` of this one, of one panel; and
-/// the same half a tile later, mostly in another page, where the sums fit the
-/// registers: more streams, and Q and O are read once for both. The score of
-/// the next tile's key takes the place of this one's weight. O stays in scratch
-/// memory: a row of it and one of V do not fit the registers.
-void LanesAreHeadDim::rowsBeside(const KvRows &keys, const KvRows &values,
-                                 const Panel &panel, Value key) {
-  int64_t count = keysTogether(), bytes = bytesOf(c.cache.getElt());
-  Values places, keyRows, valueRows, weights, queryRows, results;
-  for (int64_t k = 0; k < count; ++k) {
-    Value place = b.add(key, k * (c.kvTile() / count));
-    places.push_back(b.mul(place, 4));
-    keyRows.push_back(TileEmitter::rowOf(keys.pointers, place,
-                                         b.mul(panel.head, keys.headStride)));
-    valueRows.push_back(TileEmitter::rowOf(
-        values.pointers, place, b.mul(panel.head, values.headStride)));
-    for (int64_t row = 0; row < panelRows(); ++row)
-      weights.push_back(
-          b.splat(scalarAt(b.at(scoresOf(panel, row), places[k])), c.lanes));
+/// the same half a tile later, mostly in another page: more streams, and Q and
+/// O are read once for both. The score of the next tile's key takes the place
+/// of this one's weight. O stays in scratch memory: a row of it and one of V do
+/// not fit the registers.
+///
+/// The panel's rows go in passes. The first one waits for memory; the others
+/// find keys and values in the first-level cache, and fetch what comes next.
+void LanesAreHeadDim::rowsBeside(const KvRows *keys, const KvRows *values,
+                                 const Panel &panel, Value key, Value apart) {
+  SmallVector<KeyBesideValue> pairs;
+  for (int64_t k = 0; k < keysTogether(); ++k) {
+    Value place = b.add(key, b.mul(apart, k));
+    auto rowAt = [&](const KvRows *rows) {
+      return rows ? TileEmitter::rowOf(rows->pointers, place,
+                                       b.mul(panel.head, rows->headStride))
+                  : Value();
+    };
+    pairs.push_back({b.mul(place, 4), rowAt(keys), rowAt(values)});
   }
-  for (int64_t row = 0; row < panelRows(); ++row) {
-    queryRows.push_back(rowOf(q, padded(kDim()), panel, row));
-    results.push_back(rowOf(o, padded(vDim()), panel, row));
+  int64_t step = rowsOfPass(panelRows(), keysTogether(),
+                            c.kernel.getTarget()->getRegisters());
+  int64_t whole = wholeSteps(panelRows(), step);
+  Value ahead = b.i64(8 * lineBytes);
+  if (whole == step)
+    passBeside(pairs, panel, b.i64(0), step, nullptr);
+  else
+    b.forLoop(b.i64(0), b.i64(whole), step, [&](Value row) {
+      Value isFirst = b.compare(arith::CmpIPredicate::eq, row, b.i64(0));
+      passBeside(pairs, panel, row, step, b.select(isFirst, b.i64(0), ahead));
+    });
+  if (whole < panelRows())
+    passBeside(pairs, panel, b.i64(whole), panelRows() - whole, ahead);
+}
+
+/// Rows `first` to `first + rows - 1` of the panel. What lies `ahead` bytes
+/// after each line is fetched, mostly the rows after these.
+void LanesAreHeadDim::passBeside(ArrayRef<KeyBesideValue> pairs,
+                                 const Panel &panel, Value first, int64_t rows,
+                                 Value ahead) {
+  int64_t count = int64_t(pairs.size()), bytes = bytesOf(c.cache.getElt());
+  auto row = [&](int64_t slot, int64_t cols, int64_t index) {
+    Value start = rowOf(slot, cols, panel, index);
+    return b.at(start, b.mul(first, cols * 4));
+  };
+  bool key = bool(pairs.front().keyRow), value = bool(pairs.front().valueRow);
+  Values scoreRows, queryRows, results, weights;
+  for (int64_t r = 0; r < rows; ++r) {
+    scoreRows.push_back(row(s, padded(c.kvTile()), r));
+    queryRows.push_back(row(q, padded(kDim()), r));
+    results.push_back(row(o, padded(vDim()), r));
   }
+  for (const KeyBesideValue &pair : pairs)
+    for (Value scores : scoreRows)
+      if (value)
+        weights.push_back(b.splat(scalarAt(b.at(scores, pair.place)), c.lanes));
+
   auto addKeys = [&](Value d, int64_t dims, Values &sums) {
     for (int64_t k = 0; k < count; ++k)
       for (auto [n, elements] :
-           llvm::enumerate(cacheVectors(keyRows[k], d, dims)))
-        for (int64_t row = 0; row < panelRows(); ++row) {
-          Value query =
-              vectorAt(queryRows[row], b.add(d, int64_t(n) * c.lanes));
-          Value &sum = sums[k * panelRows() + row];
+           llvm::enumerate(cacheVectors(pairs[k].keyRow, d, dims)))
+        for (int64_t r = 0; r < rows; ++r) {
+          Value query = vectorAt(queryRows[r], b.add(d, int64_t(n) * c.lanes));
+          Value &sum = sums[k * rows + r];
           sum = b.fma(elements, query, sum);
         }
   };
   auto addValues = [&](Value d, int64_t dims) {
     SmallVector<Values> elements;
-    for (int64_t k = 0; k < count; ++k)
-      elements.push_back(cacheVectors(valueRows[k], d, dims));
+    for (const KeyBesideValue &pair : pairs)
+      elements.push_back(cacheVectors(pair.valueRow, d, dims));
     for (size_t n = 0; n < elements[0].size(); ++n)
-      for (int64_t row = 0; row < panelRows(); ++row) {
+      for (int64_t r = 0; r < rows; ++r) {
         Value column = b.add(d, int64_t(n) * c.lanes);
-        Value sum = vectorAt(results[row], column);
+        Value sum = vectorAt(results[r], column);
         for (int64_t k = 0; k < count; ++k)
-          sum = b.fma(elements[k][n], weights[k * panelRows() + row], sum);
-        storeVector(sum, results[row], column);
+          sum = b.fma(elements[k][n], weights[k * rows + r], sum);
+        storeVector(sum, results[r], column);
       }
   };
   // A few elements at a time, so that few of them take registers.
@@ -353,59 +386,75 @@ void LanesAreHeadDim::rowsBeside(const KvRows &keys, const KvRows &values,
     }
   };
   int64_t step = std::max(lineBytes / bytes, loadUnit());
-  int64_t wholeKeys = wholeSteps(kDim(), step);
-  int64_t wholeValues = wholeSteps(vDim(), step);
+  int64_t wholeKeys = key ? wholeSteps(kDim(), step) : 0;
+  int64_t wholeValues = value ? wholeSteps(vDim(), step) : 0;
   int64_t both = std::min(wholeKeys, wholeValues);
-  Values sums(count * panelRows(), splat(0));
+  Values sums(key ? count * rows : 0, splat(0));
   auto walk = [&](int64_t from, int64_t to, bool key, bool value) {
     if (from == to)
       return;
-    sums = b.forLoop(b.i64(from), b.i64(to), step, sums,
-                     [&](Value d, ValueRange carried) {
-                       Values next(carried);
-                       add(d, step, key, value, next);
-                       return next;
-                     });
+    sums = b.forLoop(
+        b.i64(from), b.i64(to), step, sums, [&](Value d, ValueRange carried) {
+          Values next(carried);
+          Value offset = ahead ? b.add(b.mul(d, bytes), ahead) : Value();
+          for (const KeyBesideValue &pair : pairs) {
+            if (ahead && key)
+              b.prefetch(b.at(pair.keyRow, offset), 3);
+            if (ahead && value)
+              b.prefetch(b.at(pair.valueRow, offset), 3);
+          }
+          add(d, step, key, value, next);
+          return next;
+        });
   };
   walk(0, both, true, true);
   walk(both, wholeKeys, true, false);
   walk(both, wholeValues, false, true);
-  add(b.i64(wholeKeys), kDim() - wholeKeys, true, false, sums);
-  add(b.i64(wholeValues), vDim() - wholeValues, false, true, sums);
+  if (key)
+    add(b.i64(wholeKeys), kDim() - wholeKeys, true, false, sums);
+  if (value)
+    add(b.i64(wholeValues), vDim() - wholeValues, false, true, sums);
 
-  for (size_t first = 0; first < sums.size(); first += mostTogether()) {
-    Values some(ArrayRef(sums).slice(first).take_front(mostTogether()));
+  for (size_t at = 0; at < sums.size(); at += mostTogether()) {
+    Values some(ArrayRef(sums).slice(at).take_front(mostTogether()));
     size_t own = some.size();
     some.resize(llvm::PowerOf2Ceil(own), some.back());
     Value scores = sumLanes(some);
-    for (size_t i = 0; i < own; ++i) {
-      int64_t k = int64_t(first + i) / panelRows();
-      int64_t row = int64_t(first + i) % panelRows();
+    for (size_t i = 0; i < own; ++i)
       b.store(
           vector::ExtractOp::create(b, scores, ArrayRef<int64_t>(int64_t(i))),
-          b.at(scoresOf(panel, row), places[k]));
-    }
+          b.at(scoreRows[(at + i) % size_t(rows)],
+               pairs[(at + i) / size_t(rows)].place));
   }
 }
 
+/// A first tile may be short, and so may a last one: pointers past its rows
+/// repeat one that exists, scores and weights there are not looked at.
 void LanesAreHeadDim::pvBesideQk(PvOp pv, QkOp qk) {
-  const KvRows &keys = c.kvRows.find(qk.getK())->second;
-  const KvRows &values = c.kvRows.find(pv.getV())->second;
-  Value last = b.i64(c.kvTile() / keysTogether());
+  auto rowsOf = [&](Value ref) { return &c.kvRows.find(ref)->second; };
+  const KvRows *keys = qk ? rowsOf(qk.getK()) : nullptr;
+  const KvRows *values = pv ? rowsOf(pv.getV()) : nullptr;
+  Value half = b.i64(c.kvTile() / keysTogether());
+  if (!keys || !values)
+    if (Value valid = (keys ? keys : values)->valid)
+      half = b.ceilDiv(b.widen(valid), keysTogether());
+  if (!pv)
+    c.scores[qk.getS()] = {s, keys->valid};
   if (!visitsByToken())
     return forEachPanel([&](const Panel &panel) {
-      b.forLoop(b.i64(0), last, 1,
-                [&](Value key) { rowsBeside(keys, values, panel, key); });
+      b.forLoop(b.i64(0), half, 1,
+                [&](Value key) { rowsBeside(keys, values, panel, key, half); });
     });
-  b.forLoop(b.i64(0), last, 1, [&](Value key) {
-    forEachPanel(
-        [&](const Panel &panel) { rowsBeside(keys, values, panel, key); });
+  b.forLoop(b.i64(0), half, 1, [&](Value key) {
+    forEachPanel([&](const Panel &panel) {
+      rowsBeside(keys, values, panel, key, half);
+    });
   });
 }
 
 /// O, where its scale changes; mostly it does not.
 void LanesAreHeadDim::rescale(const Panel &panel) {
-  for (int64_t row = 0; row < panelRows(); ++row) {
+  forEachRow([&](Value row) {
     Value scale = scalarAt(rowOf(alpha, 1, panel, row));
     Value changes =
         arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, scale, b.f32(1));
@@ -416,5 +465,5 @@ void LanesAreHeadDim::rescale(const Panel &panel) {
         storeVector(b.mulf(vectorAt(target, d), factor), target, d);
       });
     });
-  }
+  });
 }

@@ -69,18 +69,17 @@ TEST(RankTiles, DecodeTakesAllHeadsOfTwoBlocks) {
   EXPECT_EQ(best("x86-64-v3", spec(16, 16, 256), Variant::Decode).heads, 16);
 }
 
-TEST(RankTiles, TokenMajorDecodeTakesAllHeadsAndFewRowsAtATime) {
-  for (int64_t group : {1, 2, 4, 8}) {
-    AttentionSpec s = spec(8 * group, 8, 128);
-    s.layout = KvLayout::NHD;
-    Schedule first = best("x86-64-v3", s, Variant::Decode);
-    EXPECT_EQ(first.heads, 8);
-    EXPECT_EQ(first.kvTile, 32);
-    EXPECT_EQ(first.blockRows, std::min<int64_t>(group, 2));
-    s.layout = KvLayout::HND;
-    EXPECT_EQ(best("x86-64-v3", s, Variant::Decode).blockRows,
-              std::min<int64_t>(group, 4));
-  }
+TEST(RankTiles, RowsOfATokenAreOneBlockOfDecode) {
+  for (KvLayout layout : {KvLayout::NHD, KvLayout::HND})
+    for (int64_t group : {1, 2, 3, 4, 5, 7, 8, 12, 16}) {
+      AttentionSpec s = spec(8 * group, 8, 128);
+      s.layout = layout;
+      Schedule first = best("x86-64-v3", s, Variant::Decode);
+      EXPECT_EQ(first.heads, 8);
+      EXPECT_EQ(first.kvTile, 32);
+      EXPECT_EQ(first.stages, 2);
+      EXPECT_EQ(first.blockRows, group);
+    }
 }
 
 // With one stage, what is on its way waits in L2.

@@ -205,16 +205,41 @@ TEST(SramFit, TwoStagesWalkTwoStreams) {
   EXPECT_EQ(step(use(), "contiguous run"), 16 * 128 * 4);
   EXPECT_EQ(step(use(), "keys of a stream"), 0);
   s.heads = 8;
-  // Token-major, 4 rows meet all heads by turns.
+  // Token-major, each key meets the rows of all heads.
   s.stages = 2;
   s.kvTile = 32;
   shape = spec(32, 8, 128);
   shape.layout = KvLayout::NHD;
   s.qTile = s.blockRows = 4;
   EXPECT_EQ(part(level(use(), "L1"), "Q and O of all heads"), 8 * 4 * 256 * 4);
-  EXPECT_NEAR(step(use(), "rows of Q and O by turns"), 0.1, 1e-12);
-  s.blockRows = 2;
-  EXPECT_EQ(step(use(), "rows of Q and O by turns"), 0);
+}
+
+// A score and a weight of each row for each of two keys and two values, beside
+// 8 other registers; half of the rows at most.
+TEST(SramFit, RowsOfAPassFitTheRegisters) {
+  EXPECT_EQ(rowsOfPass(/*blockRows=*/1, /*streams=*/2, /*registers=*/16), 1);
+  EXPECT_EQ(rowsOfPass(2, 2, 16), 1);
+  EXPECT_EQ(rowsOfPass(3, 2, 16), 2);
+  EXPECT_EQ(rowsOfPass(4, 2, 16), 2);
+  EXPECT_EQ(rowsOfPass(16, 2, 16), 2);
+  EXPECT_EQ(rowsOfPass(16, 1, 16), 4);
+  EXPECT_EQ(rowsOfPass(4, 2, 32), 2);
+  EXPECT_EQ(rowsOfPass(16, 2, 32), 6);
+
+  Schedule s;
+  s.lanes = Schedule::Lanes::HeadDim;
+  s.kvTile = 32;
+  s.heads = 8;
+  s.stages = 2;
+  s.blockVectors = 2;
+  s.qTile = s.blockRows = 16;
+  AttentionSpec shape = spec(128, 8, 128);
+  TileCandidate c = evaluate(s, machine("x86-64-v3"), shape);
+  EXPECT_EQ(part(level(c, "registers"), "scores and weights of a pass"), 8);
+  EXPECT_TRUE(level(c, "registers").fits());
+  s.stages = 1;
+  EXPECT_FALSE(
+      level(evaluate(s, machine("x86-64-v3"), shape), "registers").fits());
 }
 
 // 227 KiB of shared memory, 128 rows of Q, two stages, two bytes, d = 128: 195

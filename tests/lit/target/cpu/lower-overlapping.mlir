@@ -13,10 +13,11 @@
 // O begins at 0.
 // CHECK: scf.for %{{.*}} = %c0_i64 to %c64_i64 step %c8_i64
 
-// Keys of the first tile alone, while its values are prefetched.
+// Keys of the first tile alone.
 // CHECK: %[[SOME:.*]] = arith.cmpi slt, %[[BEGIN:.*]], %[[END:.*]] : i32
 // CHECK: scf.if %[[SOME]] {
-// CHECK: llvm.intr.prefetch
+// CHECK-COUNT-2: llvm.intr.prefetch
+// CHECK-NOT: llvm.intr.prefetch
 // CHECK: vector.fma
 // CHECK-NOT: math.exp2
 
@@ -34,12 +35,19 @@
 // CHECK: math.exp2 {{.*}} : vector<8xf32>
 
 // Values of this tile beside keys of the next one, two of each at a time, which
-// lie half a tile apart, and two elements from 32 bits.
+// lie half a tile apart, and two elements from 32 bits. Rows of queries go in
+// passes; those after the first fetch what comes next.
 // CHECK: %[[NEXT:.*]] = arith.addi %[[J]], %c8_i32
 // CHECK: %[[MORE:.*]] = arith.cmpi slt, %[[NEXT]], %[[END]]
 // CHECK: scf.if %[[MORE]] {
 // CHECK: scf.for %{{.*}} = %c0_i64 to %c4_i64 step %c1_i64
-// CHECK: scf.for {{.*}} step %c32_i64 iter_args({{.*}}, {{.*}}, {{.*}}, {{.*}})
+// CHECK: scf.for %[[ROW:.*]] = %c0_i64 to %c2_i64 step %c1_i64
+// CHECK: %[[FIRST:.*]] = arith.cmpi eq, %[[ROW]], %c0_i64
+// CHECK: %[[AHEAD:.*]] = arith.select %[[FIRST]], %c0_i64, %c512_i64
+// CHECK: scf.for %[[D:.*]] = {{.*}} step %c32_i64 iter_args(%{{[^,]*}} = %cst{{[^,]*}}, %{{[^,]*}} = %cst{{[^,]*}})
+// CHECK: %[[BYTES:.*]] = arith.muli %[[D]], %c2_i64
+// CHECK: arith.addi %[[BYTES]], %[[AHEAD]]
+// CHECK-COUNT-4: llvm.intr.prefetch
 // CHECK-COUNT-2: llvm.load %{{.*}} {alignment = 2 : i64} : !llvm.ptr -> vector<8xi32>
 // CHECK: arith.shli
 // CHECK: arith.andi
