@@ -63,9 +63,12 @@ pagoda::createTargetMachine(const Machine &machine) {
   if (!target)
     return createStringError("target %s: %s", machine.name.c_str(),
                              error.c_str());
+  // All that x86 code generation leaves out at the lower level is a scheduler
+  // after register allocation. Out of order, kernels are as fast without.
   std::unique_ptr<TargetMachine> result(target->createTargetMachine(
       triple, machine.cpu, machine.features, TargetOptions(), Reloc::PIC_,
-      std::nullopt, CodeGenOptLevel::Default));
+      std::nullopt,
+      triple.isX86() ? CodeGenOptLevel::Less : CodeGenOptLevel::Default));
   if (!result)
     return createStringError("target %s: no code generator for %s",
                              machine.name.c_str(), machine.triple.c_str());
