@@ -15,6 +15,7 @@
 #include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
 #include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
 #include "mlir/Conversion/Passes.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -43,6 +44,7 @@ void pagoda::registerDialects(DialectRegistry &registry) {
   cf::registerConvertControlFlowToLLVMInterface(registry);
   registerConvertMathToLLVMInterface(registry);
   registerConvertNVVMToLLVMInterface(registry);
+  vector::registerConvertVectorToLLVMInterface(registry);
 }
 
 static void buildCpuTarget(OpPassManager &passes, const Machine &machine) {
@@ -52,18 +54,27 @@ static void buildCpuTarget(OpPassManager &passes, const Machine &machine) {
   passes.addPass(createCpuAssignLayouts());
   passes.addPass(createCpuLowerTiles());
   passes.addPass(createCpuExpandMath());
-  passes.addPass(createCanonicalizerPass());
+  // Control flow is structured here: there are no blocks to merge or remove,
+  // and to look for them takes a quarter of this phase.
+  GreedyRewriteConfig config;
+  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
+  passes.addPass(createCanonicalizerPass(config));
   passes.addPass(createCSEPass());
+}
+
+/// One walk for all dialects; each by a pass of its own takes twice as long.
+static void convertToLlvm(OpPassManager &passes,
+                          ArrayRef<std::string> dialects) {
+  passes.addPass(createSCFToControlFlowPass());
+  ConvertToLLVMPassOptions options;
+  options.filterDialects.assign(dialects.begin(), dialects.end());
+  passes.addPass(createConvertToLLVMPass(options));
+  passes.addPass(createReconcileUnrealizedCastsPass());
 }
 
 static void buildCpuLlvm(OpPassManager &passes) {
   passes.addPass(createLoopInvariantCodeMotionPass());
-  passes.addPass(createSCFToControlFlowPass());
-  passes.addPass(createConvertVectorToLLVMPass());
-  passes.addPass(createConvertMathToLLVMPass());
-  passes.addPass(createArithToLLVMConversionPass());
-  passes.addPass(createConvertControlFlowToLLVMPass());
-  passes.addPass(createReconcileUnrealizedCastsPass());
+  convertToLlvm(passes, {"arith", "cf", "math", "vector"});
 }
 
 static void buildFragments(OpPassManager &passes) {
@@ -84,12 +95,7 @@ static void buildNvidiaTarget(OpPassManager &passes, const Machine &machine) {
 }
 
 static void buildNvidiaLlvm(OpPassManager &passes) {
-  passes.addPass(createSCFToControlFlowPass());
-  // One walk for all dialects; each by a pass of its own takes twice as long.
-  ConvertToLLVMPassOptions options;
-  options.filterDialects = {"arith", "cf", "math", "nvvm"};
-  passes.addPass(createConvertToLLVMPass(options));
-  passes.addPass(createReconcileUnrealizedCastsPass());
+  convertToLlvm(passes, {"arith", "cf", "math", "nvvm"});
 }
 
 void pagoda::buildEmulatedLlvm(OpPassManager &passes) {

@@ -25,8 +25,17 @@
 using namespace llvm;
 using namespace pagoda;
 
-/// Passes in LLVM's textual form.
-static constexpr StringLiteral pipeline =
+// Passes in LLVM's textual form. The kernels come vectorised, blocked and free
+// of calls: most of LLVM's own pipeline would look for what cannot happen.
+
+/// For a CPU, MLIR has folded and hoisted, and the code generator reduces
+/// addresses: more passes than these make code of the same speed.
+static constexpr StringLiteral cpuPasses =
+    "function(early-cse,loop(loop-rotate),simplifycfg)";
+
+/// For a GPU, a fragment is many scalar instructions, to be cleaned, and
+/// registers are what counts.
+static constexpr StringLiteral gpuPasses =
     "function(early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,"
     "loop-mssa(loop-simplifycfg,licm<allowspeculation>,loop-rotate),"
     "simplifycfg,loop(indvars,loop-deletion),"
@@ -54,9 +63,12 @@ pagoda::createTargetMachine(const Machine &machine) {
   if (!target)
     return createStringError("target %s: %s", machine.name.c_str(),
                              error.c_str());
+  // All that x86 code generation leaves out at the lower level is a scheduler
+  // after register allocation. Out of order, kernels are as fast without.
   std::unique_ptr<TargetMachine> result(target->createTargetMachine(
       triple, machine.cpu, machine.features, TargetOptions(), Reloc::PIC_,
-      std::nullopt, CodeGenOptLevel::Default));
+      std::nullopt,
+      triple.isX86() ? CodeGenOptLevel::Less : CodeGenOptLevel::Default));
   if (!result)
     return createStringError("target %s: no code generator for %s",
                              machine.name.c_str(), machine.triple.c_str());
@@ -88,10 +100,6 @@ pagoda::translate(mlir::ModuleOp module, LLVMContext &context,
 }
 
 void pagoda::optimize(Module &module, TargetMachine &target) {
-  // The kernels come vectorised, blocked and free of calls: LLVM's whole
-  // pipeline would spend most of its time on inlining, vectorising and
-  // unrolling that cannot happen. What is wanted is cleaning, loop-invariant
-  // address arithmetic and scheduling; on these kernels the code is as fast.
   LoopAnalysisManager loops;
   FunctionAnalysisManager functions;
   CGSCCAnalysisManager graph;
@@ -103,7 +111,9 @@ void pagoda::optimize(Module &module, TargetMachine &target) {
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, graph, modules);
   ModulePassManager passes;
-  if (Error error = builder.parsePassPipeline(passes, pipeline))
+  bool gpu = target.getTargetTriple().isNVPTX();
+  if (Error error =
+          builder.parsePassPipeline(passes, gpu ? gpuPasses : cpuPasses))
     report_fatal_error(std::move(error)); // a typo above, found by any test
   passes.run(module, modules);
 }

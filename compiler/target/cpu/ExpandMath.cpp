@@ -15,7 +15,7 @@
 #include "compiler/target/cpu/FastExp2.h"
 
 #include "mlir/Dialect/Math/Transforms/Passes.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "mlir/Transforms/WalkPatternRewriteDriver.h"
 
 using namespace mlir;
 
@@ -34,8 +34,7 @@ struct CpuExpandMathPass : pagoda::impl::CpuExpandMathBase<CpuExpandMathPass> {
              name == math::ExpOp::getOperationName() ||
              name == math::TanhOp::getOperationName();
     });
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
-      signalPassFailure();
+    walkAndApplyPatterns(getOperation(), std::move(patterns));
   }
 };
 } // namespace

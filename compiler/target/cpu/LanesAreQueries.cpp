@@ -85,15 +85,27 @@ Values LanesAreQueries::rowPointers(Value n) {
   return pointers;
 }
 
-/// `lanes` vectors as a square matrix, transposed by exchanging blocks of 1, 2,
-/// 4, ... lanes between pairs of vectors.
+/// `lanes` vectors as a square matrix, transposed by log2(lanes) exchanges
+/// between pairs of vectors. Within 128 bits an exchange interleaves, for which
+/// every target has an instruction; that leaves two bits of the columns'
+/// numbers swapped.
 Values LanesAreQueries::transposed(Values rows) {
+  constexpr int64_t group = 4; // f32 in 128 bits
   for (int64_t stride = 1; stride < c.lanes; stride *= 2) {
     SmallVector<int64_t> low, high;
     for (int64_t lane = 0; lane < c.lanes; ++lane) {
-      bool second = lane & stride;
-      low.push_back(second ? c.lanes + (lane ^ stride) : lane);
-      high.push_back(second ? c.lanes + lane : lane ^ stride);
+      if (stride >= group) {
+        bool second = lane & stride;
+        low.push_back(second ? c.lanes + (lane ^ stride) : lane);
+        high.push_back(second ? c.lanes + lane : lane ^ stride);
+        continue;
+      }
+      // Pieces of `stride` lanes come from both vectors in turns.
+      int64_t inGroup = lane % group, piece = inGroup / stride;
+      int64_t source = lane - inGroup + piece / 2 * stride + inGroup % stride +
+                       (piece % 2 ? c.lanes : 0);
+      low.push_back(source);
+      high.push_back(source + group / 2);
     }
     for (int64_t i = 0; i < c.lanes; ++i) {
       if (i & stride)
@@ -103,6 +115,8 @@ Values LanesAreQueries::transposed(Values rows) {
       rows[i | stride] = vector::ShuffleOp::create(b, x, y, high);
     }
   }
+  for (int64_t i = 0; i + 2 < c.lanes; i += group)
+    std::swap(rows[i + 1], rows[i + 2]);
   return rows;
 }
 
