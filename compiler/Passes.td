@@ -229,14 +229,16 @@ def NvidiaExpandMath : Pass<"pagoda-nvidia-expand-math", "::mlir::ModuleOp"> {
   let summary = "Elementary functions to the hardware's approximations";
   let description = [{
     f32 only. exp2, exp, log2, log and tanh by ex2.approx and lg2.approx, division by
-    div.approx; what has an instruction of its own (fma, sqrt, abs, ...) is left.
+    rcp.approx, or by a product where the divisor is a constant. A subnormal divisor
+    counts as 0. What has an instruction of its own (fma, sqrt, abs, ...) is left.
     Anything else is an error: there is no library to call.
 
     Before: `%y = math.exp2 %x : f32`
 
     After: `%y = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"(%x) : (f32) -> f32`
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::math::MathDialect"];
 }
 
 def NvidiaEmulate : Pass<"pagoda-nvidia-emulate", "::mlir::ModuleOp"> {

@@ -118,6 +118,7 @@ void pagoda_emu_global(const void *address, int32_t bytes, int32_t is_write,
 
 float pagoda_emu_exp2(float x);
 float pagoda_emu_log2(float x);
+float pagoda_emu_reciprocal(float x);
 /// f32 to bf16, to nearest even, in the low half.
 int32_t pagoda_emu_round_bf16(float x);
 }

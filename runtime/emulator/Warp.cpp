@@ -149,6 +149,7 @@ static float flushed(float x) {
 
 float pagoda_emu_exp2(float x) { return flushed(std::exp2(flushed(x))); }
 float pagoda_emu_log2(float x) { return std::log2(flushed(x)); }
+float pagoda_emu_reciprocal(float x) { return flushed(1 / flushed(x)); }
 
 int32_t pagoda_emu_round_bf16(float x) {
   uint32_t bits;

@@ -275,14 +275,20 @@ void mathematics(ImageList &list) {
   map(
       "lg2_approx", positive, {}, [](double x, double) { return std::log2(x); },
       [&](double value) { return std::max(0x1p-22, relative(3)(value)); });
-  std::vector<double> x, y;
-  for (int i = 0; i < 32; ++i) {
-    x.push_back(1.25 * i - 11);
-    y.push_back(0.75 * i - 12.4);
-  }
+  // So are subnormal arguments and results here.
+  std::vector<double> divisors = {0,      -0.0, infinity, -infinity, nan, 1e-39,
+                                  -1e-39, 3e38, -3e38,    1e-37,     8e37};
+  for (int i = int(divisors.size()); i < 32; ++i)
+    divisors.push_back(0.75 * i - 12.4);
   map(
-      "div_approx", x, y, [](double x, double y) { return x / y; },
-      relative(3));
+      "rcp_approx", divisors, {},
+      [&](double x, double) {
+        double inverse =
+            1 / (std::fabs(x) < smallest ? std::copysign(0., x) : x);
+        return std::fabs(inverse) < smallest ? std::copysign(0., inverse)
+                                             : inverse;
+      },
+      relative(1.5));
   map(
       "max_number", {nan, 1, nan, -infinity, 3, -0.5}, {2, nan, nan, -7, 2, -1},
       [](double x, double y) { return std::fmax(x, y); },

@@ -284,7 +284,7 @@ void PrimitiveBuilder::mathematics() {
   map("ex2_approx", [&](Value x, Value) { return b.exp2(x); });
   map("lg2_approx",
       [&](Value x, Value) -> Value { return math::Log2Op::create(b, x); });
-  map("div_approx", [&](Value x, Value y) { return b.divf(x, y); });
+  map("rcp_approx", [&](Value x, Value) { return b.divf(b.f32(1), x); });
   map("max_number", [&](Value x, Value y) { return b.maxf(x, y); });
   map("cvt_f16x2", [&](Value x, Value y) { return b.packPair(f16(), x, y); });
   map("cvt_bf16x2", [&](Value x, Value y) { return b.packPair(bf16(), x, y); });

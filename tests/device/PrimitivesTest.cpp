@@ -108,7 +108,7 @@ TEST_F(Primitives, PtxForEveryTarget) {
           "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32",
           "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
           "cp.async.cg.shared.global", "cp.async.wait_group \t1",
-          "ex2.approx.ftz.f32", "lg2.approx.ftz.f32", "div.approx.f32",
+          "ex2.approx.ftz.f32", "lg2.approx.ftz.f32", "rcp.approx.ftz.f32",
           "cvt.rn.f16x2.f32", "cvt.rn.bf16x2.f32", "shfl.sync.bfly.b32",
           "ld.global.v", "st.global.v"})
       EXPECT_NE(ptx->ptx.find(instruction), std::string::npos)

@@ -13,5 +13,6 @@ rm -rf "$2/cases" "$2/cases.tar.gz"
 tar -C "$2" -czf "$2/cases.tar.gz" cases
 rm -r "$2/cases"
 cp "$build/bin/pagoda-device-runner" "$here/run.sh" "$here/peers.py" "$2/"
-du -sh "$2" | cut -f1
+libc=$(grep -aho 'GLIBC_2\.[0-9]*' "$2/pagoda-device-runner" | sort -uV | tail -n 1)
+echo "$(du -sh "$2" | cut -f1) in $2, for machines with $libc or later"
 [ "${3:-}" != --run ] || exec "$2/run.sh"

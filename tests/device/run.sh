@@ -16,7 +16,11 @@ for phase in primitives:55 cases:150 workloads:140; do
   code=$?
   [ $code = 77 ] && exit 77
   [ $code = 0 ] || status=1
-  [ $code -lt 124 ] || echo "FAIL $name was ended by $([ $code = 124 ] && echo its time limit || echo a signal)"
+  case $code in
+    124) echo "FAIL $name was ended by its time limit" ;;
+    125 | 126 | 127) echo "FAIL $name could not be started" ;;
+    *) [ $code -lt 128 ] || echo "FAIL $name was ended by a signal" ;;
+  esac
 done
 {
   separator="{"
@@ -32,7 +36,7 @@ done
 } > report.json
 if command -v python3 > /dev/null; then
   echo "== peers"
-  timeout -k 5 120 python3 peers.py report.json 90 || echo "peers ended early"
+  timeout -k 5 100 python3 peers.py report.json 90 || echo "peers ended early"
 else
   echo "skipped: peers: no python3"
 fi

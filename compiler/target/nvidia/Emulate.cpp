@@ -162,6 +162,8 @@ LogicalResult Emulation::replace(LLVM::CallIntrinsicOp op) {
     return become(op, "exp2", op.getArgs());
   if (name.starts_with("llvm.nvvm.lg2.approx"))
     return become(op, "log2", op.getArgs());
+  if (name.starts_with("llvm.nvvm.rcp.approx"))
+    return become(op, "reciprocal", op.getArgs());
   return op.emitError() << "intrinsic " << name << " is not emulated";
 }
 

@@ -102,12 +102,12 @@ Value AmpereLowering::cacheRow(StringRef part, Value position) {
   inside = b.min(inside, b.sub(pipeline.end, 1));
   Value logical = b.div(inside, cache.getBlock());
   Value physical = b.loadConstant(b.i32Type(), b.element(table, logical));
-  Value offset = b.add(
-      b.mul(b.widen(physical), stride(".block_stride")),
-      b.mul(b.widen(b.rem(inside, cache.getBlock())), stride(".token_stride")));
-  offset =
-      b.add(offset, b.mul(b.widen(item.headBegin), stride(".head_stride")));
-  return b.at(field(".base"), offset);
+  // What all positions share comes first: loops over tiles have it once.
+  Value head = b.at(field(".base"),
+                    b.mul(b.widen(item.headBegin), stride(".head_stride")));
+  return b.at(head, b.add(b.mul(b.widen(physical), stride(".block_stride")),
+                          b.mul(b.widen(b.rem(inside, cache.getBlock())),
+                                stride(".token_stride"))));
 }
 
 void AmpereLowering::copyTile(Value j) {

@@ -102,10 +102,11 @@ void FragmentLowering::lower(nv::CopyRowsOp op) {
   for (int64_t first = 0; first < rows; first += atOnce) {
     int64_t used = std::min(atOnce, rows - first) * tile.chunks;
     auto copy = [&] {
-      Value row = b.add(firstRow, first);
-      Value target = tile.chunkAt(b, row, chunk);
-      Value begin = inlined(op.getBody(), row)[0];
-      Value exists = b.compare(Predicate::slt, row, op.getLimit());
+      Value target = tile.chunkAt(b, firstRow, chunk, first);
+      Value begin = inlined(op.getBody(), b.add(firstRow, first))[0];
+      // A limit per round takes no register of its own in loops, a row does.
+      Value exists =
+          b.compare(Predicate::slt, firstRow, b.sub(op.getLimit(), first));
       copyChunk(target, {begin, exists}, chunk, type.getCols());
     };
     if (used == threads)

@@ -34,10 +34,13 @@ struct SharedTile {
     Value turn = b.rem(b.div(row, 8 / period()), period());
     return b.bitXor(chunk, turn);
   }
-  /// Address of chunk `chunk` of row `row`.
-  Value chunkAt(GpuBuilder &b, Value row, Value chunk) const {
+  /// Address of chunk `chunk` of row `row` + `ahead`. The permutation repeats
+  /// every eight rows: so many ahead are a constant offset.
+  Value chunkAt(GpuBuilder &b, Value row, Value chunk, int64_t ahead) const {
+    row = b.add(row, ahead % 8);
     Value index = b.add(b.mul(row, chunks), placeOf(b, row, chunk));
-    return b.at(base, b.mul(index, chunkBytes));
+    return b.at(b.at(base, b.mul(index, chunkBytes)),
+                ahead / 8 * 8 * chunks * chunkBytes);
   }
 };
 

@@ -43,6 +43,8 @@ gpu.module @pagoda_kernels {
     %e = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"(%s) : (f32) -> f32
     // CHECK: llvm.call @pagoda_emu_log2
     %l = llvm.call_intrinsic "llvm.nvvm.lg2.approx.ftz.f"(%e) : (f32) -> f32
+    // CHECK: llvm.call @pagoda_emu_reciprocal
+    %r = llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"(%l) : (f32) -> f32
     // CHECK: llvm.call @pagoda_emu_global
     // CHECK-NEXT: llvm.store
     llvm.store %l, %p : f32, !llvm.ptr<1>

@@ -26,18 +26,38 @@ func.func @logarithms(%x: f32) -> f32 {
 // CHECK-LABEL: @tanh
 // CHECK: arith.constant 2.88539{{.*}} : f32
 // CHECK: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"
-// CHECK: arith.addf
-// CHECK: arith.divf {{.*}} fastmath<afn>
-// CHECK: arith.subf
+// CHECK: %[[power:.*]] = arith.addf
+// CHECK: %[[inverse:.*]] = llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"(%[[power]])
+// CHECK: math.fma %[[inverse]],
+// CHECK-NOT: divf
 func.func @tanh(%x: f32) -> f32 {
   %a = math.tanh %x : f32
   return %a : f32
 }
 
 // CHECK-LABEL: @division
-// CHECK: arith.divf %arg0, %arg1 fastmath<afn> : f32
+// CHECK: %[[inverse:.*]] = llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"(%arg1)
+// CHECK: arith.mulf %arg0, %[[inverse]] : f32
 func.func @division(%x: f32, %y: f32) -> f32 {
   %a = arith.divf %x, %y : f32
+  return %a : f32
+}
+
+// CHECK-LABEL: @division_by_a_constant
+// CHECK: %[[inverse:.*]] = arith.constant 2.500000e-01 : f32
+// CHECK: arith.mulf %arg0, %[[inverse]]
+func.func @division_by_a_constant(%x: f32) -> f32 {
+  %four = arith.constant 4.0 : f32
+  %a = arith.divf %x, %four : f32
+  return %a : f32
+}
+
+// An inverse that f32 cannot hold in full:
+// CHECK-LABEL: @division_by_zero
+// CHECK: llvm.nvvm.rcp.approx.ftz.f
+func.func @division_by_zero(%x: f32) -> f32 {
+  %zero = arith.constant 0.0 : f32
+  %a = arith.divf %x, %zero : f32
   return %a : f32
 }
 
