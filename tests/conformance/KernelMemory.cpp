@@ -107,11 +107,15 @@ public:
           allow(data.outputRow(s, t, h), vBytes);
           allow(data.lseSlot(s, t, h), sizeof(float));
         }
-      for (int64_t t = 0; t < kv; ++t)
+      for (int64_t t = 0; t < kv; ++t) {
+        if (data.args.block_table[s * data.args.block_table_stride +
+                                  t / c.spec.blockSize] < 0)
+          continue; // a window has let go of it
         for (int64_t h = 0; h < c.spec.kvHeads; ++h) {
           allow(data.keyRow(s, t, h), qBytes);
           allow(lastRow = data.valueRow(s, t, h), vBytes);
         }
+      }
     }
     if (lastRowToo)
       forbid(lastRow, vBytes);

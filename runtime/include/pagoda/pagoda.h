@@ -120,7 +120,8 @@ pagoda_status pagoda_pool_copy_blocks(pagoda_pool *pool,
 
 typedef struct pagoda_table_group {
   int32_t window;      /* keys that a query sees, itself included; 0: all   */
-  int32_t sink_tokens; /* leading tokens that stay visible                  */
+  int32_t sink_tokens; /* leading tokens whose blocks stay, for masks of
+                          the user's own that look at them                  */
 } pagoda_table_group;
 
 typedef struct pagoda_kv_options {
