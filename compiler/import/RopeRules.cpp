@@ -14,6 +14,7 @@
 #include "compiler/import/Families.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 
 #include <cmath>
 
@@ -217,12 +218,33 @@ void readSections(ConfigReader &scaling, RopeConfig &rope) {
   rope.sectionsInterleaved = scaling.boolean("mrope_interleaved", false);
 }
 
+/// Files that hold both keys write names of one scaling, of different ages.
+void checkOlderType(ConfigReader &scaling,
+                    const std::optional<std::string> &type) {
+  std::optional<std::string> older = scaling.maybeString("type");
+  auto scales = [](StringRef name) {
+    return name != "default" && name != "mrope";
+  };
+  auto sameAge = [](StringRef name) {
+    return StringSwitch<StringRef>(name)
+        .Case("su", "longrope")
+        .Case("deepseek_yarn", "yarn")
+        .Default(name);
+  };
+  if (type && older && scales(*type) && scales(*older) &&
+      sameAge(*type) != sameAge(*older))
+    scaling.fail("type", "is \"" + *older + "\", but rope_type is \"" + *type +
+                             "\", expected one value for both");
+}
+
 void readScaling(ImportContext &c, ConfigReader &scaling, StringRef key,
                  RopeConfig &rope) {
   if (scaling.raw().empty())
     return;
   StringRef typeKey = scaling.has("rope_type") ? "rope_type" : "type";
   std::optional<std::string> type = scaling.maybeString(typeKey);
+  if (typeKey == "rope_type")
+    checkOlderType(scaling, type);
   readSections(scaling, rope);
   if (!type) {
     // Only the older key always names its type.

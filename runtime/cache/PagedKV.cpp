@@ -292,6 +292,9 @@ int32_t PagedKV::releaseWindow(SeqId seq, int32_t firstQuery) {
       for (int32_t i = begin; i != end; ++i)
         if (Blocks.refs(table[i]) == 1)
           forgetCopyInto(table[i]);
+    // A window needs the last blocks before it: the first one is released first
+    // and evicted first, unlike those of a whole sequence.
+    std::reverse(table + begin, table + end);
     Blocks.release({table + begin, size_t(end - begin)});
     std::fill(table + begin, table + end, -1);
     released += end - begin;

@@ -147,6 +147,8 @@ static KernelSpec specOf(const pagoda_kernel_spec &spec) {
   result.oType = spec.o_dtype;
   result.features = spec.features;
   result.modsHash = spec.mods_hash;
+  if (spec.rotary_dim)
+    result.rotaryDim = std::max(spec.rotary_dim, 0);
   return result;
 }
 

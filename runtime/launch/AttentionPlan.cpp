@@ -85,9 +85,7 @@ void AttentionPlan::build(const BatchShape &batch) {
     p.clear();
     throw;
   }
-  bool cascade = p.options.cascade &&
-                 !p.has(PAGODA_FEATURE_WINDOW | PAGODA_FEATURE_CHUNK |
-                        PAGODA_FEATURE_PREFIX_LM | PAGODA_FEATURE_CUSTOM);
+  bool cascade = cascades();
   if (cascade) {
     p.findShared();
     p.addSharedTiles();
@@ -123,9 +121,15 @@ std::span<const int32_t> AttentionPlan::mergeSlots() const {
   return P->mergeSlots;
 }
 int32_t AttentionPlan::numRows() const { return P->numRows; }
+int32_t AttentionPlan::longest() const { return P->longest; }
 int32_t AttentionPlan::partialSlots() const { return P->partialSlots; }
 int64_t AttentionPlan::scratchBytes() const { return P->scratchBytes; }
 const PlanOptions &AttentionPlan::options() const { return P->options; }
+bool AttentionPlan::cascades() const {
+  return P->options.cascade &&
+         !P->has(PAGODA_FEATURE_WINDOW | PAGODA_FEATURE_CHUNK |
+                 PAGODA_FEATURE_PREFIX_LM | PAGODA_FEATURE_CUSTOM);
+}
 const pagoda_kernel_info &AttentionPlan::kernel() const {
   return *P->kernels.front();
 }

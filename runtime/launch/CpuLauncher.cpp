@@ -100,6 +100,7 @@ void CpuLauncher::run(const AttentionPlan &plan,
   if (plan.items().empty())
     return;
   checkLaunch(plan.kernel(), plan.options(), args);
+  checkTable(plan, args);
   if (!plan.merges().empty())
     checkMerge(plan, merge);
   std::lock_guard<std::mutex> lock(P->callers);

@@ -287,6 +287,21 @@ static bool isForGpu(const pagoda_kernel_info &kernel) {
          std::string_view(kernel.target).starts_with("nvidia:");
 }
 
+/// Which of two rotations a caller means is not to be guessed: the wrong one is
+/// a wrong answer.
+static void checkSameRotation(const pagoda_kernel_info &kernel,
+                              const pagoda_kernel_info *other) {
+  auto text = [](const pagoda_kernel_info &k) {
+    return std::string(k.name) + " rotates " + std::to_string(k.rotary_dim) +
+           (k.rope_interleaved ? " dims, interleaved" : " dims");
+  };
+  if (other && (other->rotary_dim != kernel.rotary_dim ||
+                other->rope_interleaved != kernel.rope_interleaved))
+    throw Error(ErrorCode::Mismatch,
+                "rotary_dim: expected a value, as append kernels differ: " +
+                    text(*other) + ", " + text(kernel));
+}
+
 KernelSet KernelLibrary::select(const KernelSpec &spec, bool forGpu,
                                 uint64_t cpuFeatures) const {
   KernelSet set;
@@ -327,6 +342,7 @@ KernelSet KernelLibrary::select(const KernelSpec &spec, bool forGpu,
       take(set.merge);
       break;
     case PAGODA_ROLE_APPEND:
+      checkSameRotation(kernel, set.append);
       take(set.append);
       break;
     case PAGODA_ROLE_COPY:

@@ -73,6 +73,16 @@ void pagoda::checkLaunch(const pagoda_kernel_info &kernel,
   planned(PAGODA_FEATURE_CHUNK, options.chunk, args.chunk, "chunk");
 }
 
+void pagoda::checkTable(const AttentionPlan &plan,
+                        const pagoda_attention_args &args) {
+  int64_t blockSize = plan.kernel().block_size;
+  int64_t blocks = (plan.longest() + blockSize - 1) / blockSize;
+  if (args.block_table_stride < blocks)
+    bad("block_table_stride: expected " + std::to_string(blocks) +
+        " or more for a sequence of " + std::to_string(plan.longest()) +
+        " tokens, got " + std::to_string(args.block_table_stride));
+}
+
 void pagoda::checkMerge(const AttentionPlan &plan,
                         const pagoda_kernel_info *merge) {
   const pagoda_kernel_info &kernel = plan.kernel();

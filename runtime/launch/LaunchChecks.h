@@ -28,6 +28,9 @@ void checkLaunch(const pagoda_kernel_info &kernel,
 void checkLaunch(const pagoda_kernel_info &kernel,
                  const pagoda_copy_args &args);
 
+/// Whether a row of the block table has entries for what \p plan reads.
+void checkTable(const AttentionPlan &plan, const pagoda_attention_args &args);
+
 /// Whether \p merge joins the states of \p plan. Throws Mismatch, too.
 void checkMerge(const AttentionPlan &plan, const pagoda_kernel_info *merge);
 

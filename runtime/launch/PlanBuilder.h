@@ -80,6 +80,7 @@ struct AttentionPlan::Impl {
   std::vector<int32_t> mergeSlots;
   int32_t counts[2] = {0, 0};
   int32_t numRows = 0;
+  int32_t longest = 0;
   int32_t partialSlots = 0;
   int64_t scratchBytes = 0;
 

@@ -33,7 +33,7 @@ void AttentionPlan::Impl::clear() {
   rows.clear();
   rowStart.clear();
   counts[0] = counts[1] = 0;
-  numRows = partialSlots = 0;
+  numRows = longest = partialSlots = 0;
   scratchBytes = 0;
 }
 
@@ -55,6 +55,7 @@ void AttentionPlan::Impl::check(const BatchShape &b) {
       bad((q < 0 ? "q_lens[" : "kv_lens[") + std::to_string(s) +
           "]: expected 0 or more, got " + std::to_string(q < 0 ? q : kv));
     total += q;
+    longest = std::max(longest, q ? kv : 0);
   }
   if (total > INT32_MAX / 4)
     bad("q_lens: expected at most " + std::to_string(INT32_MAX / 4) +

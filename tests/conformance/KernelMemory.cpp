@@ -20,6 +20,7 @@
 #include "tests/conformance/Data.h"
 #include "tests/conformance/ManualPlan.h"
 #include "tests/reference/Compare.h"
+#include "tests/reference/Element.h"
 
 #include "pagoda/Kernel.h"
 
@@ -72,6 +73,8 @@ Case caseFor(const pagoda_kernel_info &info) {
   spec.vHeadDim = info.v_head_dim;
   spec.blockSize = info.block_size;
   spec.layout = KvLayout(info.layout);
+  spec.qType = DType(info.q_dtype);
+  spec.kvType = DType(info.k_dtype);
   auto has = [&](uint32_t feature) { return (info.features & feature) != 0; };
   spec.causal = has(PAGODA_FEATURE_CAUSAL);
   if (has(PAGODA_FEATURE_WINDOW))
@@ -96,29 +99,40 @@ public:
       allow(data.args.block_table + s * data.args.block_table_stride,
             (c.lengths[s].kv + c.spec.blockSize - 1) / c.spec.blockSize *
                 sizeof(int32_t));
-    size_t qBytes = c.spec.headDim * sizeof(float);
-    size_t vBytes = c.spec.vHeadDim * sizeof(float);
-    const float *lastRow = nullptr;
+    size_t q = reference::elementBytes(int32_t(c.spec.qType));
+    size_t kv = reference::elementBytes(int32_t(c.spec.kvType));
+    size_t dim = c.spec.headDim, vDim = c.spec.vHeadDim;
+    const char *lastRow = nullptr;
     for (int64_t s = 0; s < int64_t(c.lengths.size()); ++s) {
-      auto [q, kv] = c.lengths[s];
-      for (int64_t t = 0; t < q; ++t)
+      for (int64_t t = 0; t < c.lengths[s].q; ++t)
         for (int64_t h = 0; h < c.spec.qHeads; ++h) {
-          allow(data.queryRow(s, t, h), qBytes);
-          allow(data.outputRow(s, t, h), vBytes);
+          allow(at(data.args.q, data.queryRow(s, t, h), q), dim * q);
+          allow(at(data.args.o, data.outputRow(s, t, h), q), vDim * q);
           allow(data.lseSlot(s, t, h), sizeof(float));
         }
-      for (int64_t t = 0; t < kv; ++t)
+      for (int64_t t = 0; t < c.lengths[s].kv; ++t) {
+        if (data.args.block_table[s * data.args.block_table_stride +
+                                  t / c.spec.blockSize] < 0)
+          continue; // a window has let go of it
         for (int64_t h = 0; h < c.spec.kvHeads; ++h) {
-          allow(data.keyRow(s, t, h), qBytes);
-          allow(lastRow = data.valueRow(s, t, h), vBytes);
+          allow(at(data.args.k.base, data.keyRow(s, t, h), kv), dim * kv);
+          lastRow = at(data.args.v.base, data.valueRow(s, t, h), kv);
+          allow(lastRow, vDim * kv);
         }
+      }
     }
     if (lastRowToo)
-      forbid(lastRow, vBytes);
+      forbid(lastRow, vDim * kv);
   }
   ~OnlyValidRows() { data.forEachTensor(allow); }
 
 private:
+  /// Where the row is that were at `row` if elements of \p base were floats.
+  static const char *at(const void *base, const float *row, size_t bytes) {
+    return static_cast<const char *>(base) +
+           (row - static_cast<const float *>(base)) * int64_t(bytes);
+  }
+
   CaseData &data;
 };
 

@@ -218,7 +218,8 @@ int32_t Model::releaseWindow(ModelSequence &seq, int32_t firstQuery) {
     count += static_cast<int32_t>(
         std::count_if(table.begin() + begin, table.begin() + end,
                       [](const BlockPtr &block) { return block != nullptr; }));
-    releaseRange(table, begin, end);
+    for (int32_t i = begin; i != end; ++i) // the first block first
+      releaseRange(table, i, i + 1);
   }
   return count;
 }

@@ -240,6 +240,13 @@ llvm::Error bench() {
       return read.takeError();
     before = std::move(*read);
   }
+  // Before measuring: a file that cannot be written must not cost the samples.
+  if (!jsonOpt.empty()) {
+    std::error_code error;
+    raw_fd_ostream(jsonOpt, error, sys::fs::OF_Append);
+    if (error)
+      return createStringError(jsonOpt + ": " + error.message());
+  }
   if (llvm::Error error = useRecords(*specification))
     return error;
   int threads = ThreadPool(int(threadsOpt)).threads();

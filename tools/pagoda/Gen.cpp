@@ -88,8 +88,7 @@ void printText(const Specification &specification, const Artifact &artifact) {
   os << "target: " << artifact.target << "\n\n";
   printKernels(os, artifact.kernels);
   os << '\n';
-  for (const KernelSummary &kernel : artifact.kernels)
-    os << kernel.name << ": " << kernel.schedule << '\n';
+  printSchedules(os, artifact.kernels);
   os << '\n';
   if (!artifact.cubin.empty())
     printResources(os, artifact.kernels);

@@ -218,6 +218,10 @@ void printReport(raw_ostream &os, const MemoryReport &report) {
   }
   os << "a slot holds one token in one layer; a wasted slot holds none that a "
         "query may still see\n";
+  if (any_of(report.kinds,
+             [](const KindPlan &kind) { return kind.layers.format.vInsideK; }))
+    os << "latent: one row for all heads; kernels of gen read the heads' K and "
+          "V, which --mla expanded plans\n";
   if (load.sharedPrefix) {
     PrefixSlots slots = prefixSlots(report);
     os << "shared prefix: " << countText(slots.apart) << " slots apart, "

@@ -96,6 +96,13 @@ void printKernels(raw_ostream &os, const std::vector<KernelSummary> &kernels) {
   table.print(os);
 }
 
+void printSchedules(raw_ostream &os,
+                    const std::vector<KernelSummary> &kernels) {
+  for (const KernelSummary &kernel : kernels)
+    if (!kernel.schedule.empty())
+      os << kernel.name << ": " << kernel.schedule << '\n';
+}
+
 json::Array toJson(const std::vector<KernelSummary> &kernels) {
   json::Array array;
   for (const KernelSummary &kernel : kernels)

@@ -46,6 +46,9 @@ std::string numberText(double value);
 /// The kernels, their tiles and the reason for them.
 void printKernels(llvm::raw_ostream &os,
                   const std::vector<KernelSummary> &kernels);
+/// The schedules of the kernels that have one.
+void printSchedules(llvm::raw_ostream &os,
+                    const std::vector<KernelSummary> &kernels);
 llvm::json::Array toJson(const std::vector<KernelSummary> &kernels);
 
 /// Wall time per phase of the compiler.

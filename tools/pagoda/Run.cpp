@@ -156,6 +156,11 @@ llvm::Error checkOptions() {
       if (option->getNumOccurrences())
         return createStringError("--" + option->ArgStr +
                                  ": not together with --input, which says it");
+  if (cascadeOpt && !inputOpt.empty())
+    return createStringError("--cascade: not together with --input, whose "
+                             "sequences share no blocks");
+  if (cascadeOpt && !prefixOpt)
+    return createStringError("--cascade: expected --shared-prefix beside it");
   if (!outputOpt.empty() && inputOpt.empty())
     return createStringError("--output: expected --input beside it");
   return llvm::Error::success();
@@ -267,13 +272,15 @@ void printText(const Specification &specification, const Report &report) {
     if (result.copiedBlocks)
       os << ", " << result.copiedBlocks << " copied on write";
     os << '\n';
+    if (cascadeOpt && !result.cascaded)
+      os << "note: --cascade leaves out " << kind.spec.name
+         << ": kernels with a window, chunks, a prefix or mods do not share\n";
   }
   os << '\n';
   printKernels(os, report.kernels);
   if (verboseOpt) {
     os << '\n';
-    for (const KernelSummary &kernel : report.kernels)
-      os << kernel.name << ": " << kernel.schedule << '\n';
+    printSchedules(os, report.kernels);
     printTimings(os, report.timings);
   }
   os << '\n';
@@ -344,6 +351,7 @@ void printJson(const Specification &specification, const Report &report) {
                         {"blocks", kind.result.blocks},
                         {"peak_blocks", kind.result.peakBlocks},
                         {"copied_blocks", kind.result.copiedBlocks},
+                        {"cascade", kind.result.cascaded},
                         {"pool_bytes", kind.result.poolBytes},
                         {"phases", std::move(phases)}};
     if (kind.result.verified) {

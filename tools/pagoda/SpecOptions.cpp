@@ -215,6 +215,8 @@ llvm::Error refuseWithConfig() {
 }
 
 llvm::Error readModel(Specification &result) {
+  if (configOpt.empty())
+    return createStringError("--config '': expected a file");
   ImportOptions options;
   options.tensorParallel = tpOpt;
   Expected<ModelConfig> model = loadModelConfig(configOpt, options);
@@ -239,9 +241,11 @@ void addModelNotes(Specification &result) {
   const ModelConfig &model = *result.model;
   for (const LayerKind &kind : model.kinds)
     if (!kind.hasKvCache)
-      result.notes.push_back(formatv("{0}: {1} layers keep no KV cache and get "
-                                     "no kernel",
-                                     kind.name, kind.layers.size()));
+      result.notes.push_back(
+          formatv("{0}: {1} no KV cache and no kernel", kind.name,
+                  kind.layers.size() == 1
+                      ? std::string("1 layer has")
+                      : std::to_string(kind.layers.size()) + " layers have"));
   if (model.mla)
     result.notes.push_back(formatv(
         "kernels are of the expanded form of latent attention: {0} elements "

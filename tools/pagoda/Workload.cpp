@@ -14,9 +14,11 @@
 #include "tools/pagoda/Workload.h"
 
 #include "tests/reference/Element.h"
+#include "tools/pagoda/Report.h"
 
 #include <algorithm>
 #include <cmath>
+#include <unistd.h>
 
 namespace pagoda {
 
@@ -56,6 +58,25 @@ int64_t visibleKeys(const AttentionSpec &spec, int64_t position,
     first = std::max(first, position / *spec.chunk * *spec.chunk);
   int64_t last = spec.causal ? position : kvLen - 1;
   return std::max<int64_t>(std::min(last, kvLen - 1) - first + 1, 0);
+}
+
+/// All of the pool is written, and of the oracle's copy: more than the machine
+/// has would take it from other programs before anything fails.
+void checkMemory(const AttentionSpec &spec, const SyntheticOptions &options,
+                 const EngineOptions &engine) {
+  double needed = double(KvPool::bytesNeeded(kernelSpecOf(spec).format(),
+                                             engine.blocks, engine.layers));
+  if (options.verify)
+    needed += double(engine.layers) * engine.maxSequences * engine.maxTokens *
+              double(spec.kvHeads * (spec.headDim + spec.vHeadDim)) *
+              double(elementBytes(int32_t(spec.kvType)));
+  double present =
+      double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE));
+  if (needed > present)
+    throw Error(ErrorCode::InvalidArgument,
+                "a workload of " + bytesText(needed) +
+                    " of keys and values is too large: this machine has " +
+                    bytesText(present) + " of memory");
 }
 
 class Synthetic {
@@ -124,6 +145,7 @@ EngineOptions Synthetic::engineOptions(const AttentionSpec &spec,
   result.seed = options.seed;
   result.device = options.device;
   result.cascade = options.cascade;
+  checkMemory(spec, options, result);
   return result;
 }
 
@@ -315,6 +337,7 @@ RunResult Synthetic::run() {
     step(turns, anyPrompt ? prefill : decode);
   }
   result.copiedBlocks = engine.copiedBlocks();
+  result.cascaded = engine.currentPlan().cascades();
   for (Phase *phase : {&prefill, &decode})
     if (phase->steps)
       result.phases.push_back(*phase);

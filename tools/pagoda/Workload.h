@@ -51,6 +51,7 @@ struct RunResult {
   int64_t blocks = 0;     ///< of the pool
   int64_t peakBlocks = 0; ///< in use at once, shared ones counted once
   int64_t copiedBlocks = 0;
+  bool cascaded = false; ///< shared prefixes were looked for
   double poolBytes = 0;
   bool verified = false;
   reference::Comparison comparison;

@@ -41,8 +41,9 @@ struct PlanOptions {
   /// Keys a split has in the deterministic mode, rounded up to whole KV tiles.
   int32_t deterministicSplit = 1024;
   /// Finds sequences whose block tables begin alike and attends to the shared
-  /// blocks once for all of them. Needs the tables in BatchShape; has no effect
-  /// on kernels with a window or chunks, and excludes deterministic.
+  /// blocks once for all of them. Needs the tables in BatchShape; excludes
+  /// deterministic. Has no effect on kernels with a window, chunks, a prefix or
+  /// user regions (see cascades()): not all members see all shared keys.
   bool cascade = false;
   /// The run-time arguments of windowed and chunked kernels, so that work is
   /// planned for the visible keys alone; 0: not known.
@@ -107,12 +108,16 @@ public:
   std::span<const int32_t> mergeSlots() const;
 
   int32_t numRows() const;
+  /// Tokens of the longest sequence that has queries.
+  int32_t longest() const;
   /// Partial slots that the items write: partial_o needs partialSlots() *
   /// q_heads * v_head_dim floats, partial_ml partialSlots() * q_heads * 2.
   int32_t partialSlots() const;
   /// Scratch that a thread needs, the largest of the kernels used.
   int64_t scratchBytes() const;
   const PlanOptions &options() const;
+  /// Whether PlanOptions::cascade is on and these kernels can share.
+  bool cascades() const;
   /// The specification that the kernels share.
   const pagoda_kernel_info &kernel() const;
 

@@ -41,7 +41,7 @@ struct KernelSpec {
   int32_t oType = PAGODA_F32;
   uint32_t features = PAGODA_FEATURE_CAUSAL;
   uint64_t modsHash = 0;
-  /// Of append kernels; -1: whatever the library has.
+  /// Of append kernels; -1: whatever the library has, if that is one.
   int32_t rotaryDim = -1;
   int32_t ropeInterleaved = -1;
 
@@ -101,8 +101,9 @@ public:
 
   /// The kernels for \p spec. Throws Mismatch, with both sides of the nearest
   /// kernel printed, when there is no attention kernel among them that this
-  /// machine (or a machine with \p cpuFeatures) can run. A role other than
-  /// attention that is missing is null.
+  /// machine (or a machine with \p cpuFeatures) can run, or when append kernels
+  /// that fit rotate differently. A role other than attention that is missing
+  /// is null.
   KernelSet select(const KernelSpec &spec) const {
     return select(spec, hostCpuFeatures());
   }

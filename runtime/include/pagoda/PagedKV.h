@@ -76,7 +76,8 @@ public:
   /// Lets go of the blocks in windowed groups that no query at position
   /// \p firstQuery or later can see (-1: the sequence's length); blocks with
   /// sink tokens stay. Their table entries become -1. Returns how many blocks
-  /// were let go.
+  /// were let go. Store them first (storePrefix) if later prompts are to find
+  /// them: a cache knows no block that it never saw.
   int32_t releaseWindow(SeqId seq, int32_t firstQuery = -1);
 
   /// Ends a sequence and releases its blocks. False when there is no such

@@ -25,7 +25,9 @@ namespace pagoda {
 struct TableGroup {
   /// Keys that a query sees, itself included; 0: all of them.
   int32_t window = 0;
-  /// Leading tokens that stay visible to every query whatever the window.
+  /// Leading tokens that stay visible to every query whatever the window. It is
+  /// their blocks that stay: kernels with a window alone do not look at them, a
+  /// mask of the user's own does.
   int32_t sinkTokens = 0;
 
   bool operator==(const TableGroup &) const = default;

@@ -136,7 +136,8 @@ typedef struct pagoda_aux_tensor {
 
 /* Arguments of attention and merge kernels. Shapes in brackets. */
 typedef struct pagoda_attention_args {
-  /* q [rows, q_heads, head_dim], o [rows, q_heads, v_head_dim] */
+  /* q [rows, q_heads, head_dim], o [rows, q_heads, v_head_dim]; o and lse
+   * overlap nothing that is read. */
   const void *q;
   int64_t q_token_stride;
   int64_t q_head_stride;
@@ -154,7 +155,9 @@ typedef struct pagoda_attention_args {
   pagoda_scale_view k_scale;
   pagoda_scale_view v_scale;
 
-  /* block_table [tables, block_table_stride]: physical block ids. */
+  /* block_table [tables, block_table_stride]: physical block ids. Entries of
+   * blocks before the window or chunk of every query, or past a sequence's end,
+   * may be anything, -1 for example. */
   const int32_t *block_table;
   int64_t block_table_stride;
 

@@ -120,7 +120,8 @@ pagoda_status pagoda_pool_copy_blocks(pagoda_pool *pool,
 
 typedef struct pagoda_table_group {
   int32_t window;      /* keys that a query sees, itself included; 0: all   */
-  int32_t sink_tokens; /* leading tokens that stay visible                  */
+  int32_t sink_tokens; /* leading tokens whose blocks stay, for masks of
+                          the user's own that look at them                  */
 } pagoda_table_group;
 
 typedef struct pagoda_kv_options {
@@ -142,13 +143,21 @@ pagoda_status pagoda_kv_append(pagoda_kv *kv, int64_t seq, int32_t tokens);
 /* A sequence that shares the first `tokens` tokens of `parent` (-1: all). */
 pagoda_status pagoda_kv_fork(pagoda_kv *kv, int64_t parent, int32_t tokens,
                              int64_t *seq);
+/* Drops the tokens from position `tokens` on, as when speculated ones are
+ * rejected. */
 pagoda_status pagoda_kv_truncate(pagoda_kv *kv, int64_t seq, int32_t tokens);
 /* Lets go of what no query at `first_query` (-1: the length) or later sees;
- * `released` (may be null) says how many blocks. */
+ * `released` (may be null) says how many blocks. Store them first if later
+ * prompts are to find them. */
 pagoda_status pagoda_kv_release_window(pagoda_kv *kv, int64_t seq,
                                        int32_t first_query, int32_t *released);
-/* PAGODA_UNKNOWN when there is no such sequence. */
+/* Ends a sequence; PAGODA_UNKNOWN when there is none. Store its blocks in a
+ * prefix cache first if later prompts are to find them. */
 pagoda_status pagoda_kv_remove(pagoda_kv *kv, int64_t seq);
+/* Releases the blocks of a sequence and keeps its slot and length. It goes on
+ * with pagoda_kv_resume, which takes new blocks for its length
+ * (PAGODA_OUT_OF_BLOCKS changes nothing) whose K and V must be written anew, or
+ * with pagoda_prefix_attach and pagoda_kv_append for what the hit lacks. */
 pagoda_status pagoda_kv_preempt(pagoda_kv *kv, int64_t seq);
 pagoda_status pagoda_kv_resume(pagoda_kv *kv, int64_t seq);
 /* Block copies (every layer, K and V) to make before new tokens are written;
@@ -222,8 +231,8 @@ pagoda_status pagoda_prefix_lookup(const pagoda_prefix *prefix,
                                    const pagoda_extra_key *keys,
                                    int32_t num_keys, pagoda_hit *hit,
                                    int32_t *hit_tokens);
-/* Gives an empty or preempted sequence the hit's blocks; do it before taking
- * new ones. PAGODA_STALE: look it up again. */
+/* Gives an empty or preempted sequence the hit's blocks, and its length; do it
+ * before taking new ones. PAGODA_STALE: look it up again. */
 pagoda_status pagoda_prefix_attach(pagoda_prefix *prefix, pagoda_kv *kv,
                                    int64_t seq, const pagoda_hit *hit);
 /* Stores the full blocks of a sequence whose first `count` tokens are written.
@@ -233,6 +242,10 @@ pagoda_status pagoda_prefix_store(pagoda_prefix *prefix, pagoda_kv *kv,
                                   int64_t seq, const int32_t *tokens,
                                   int32_t count, const pagoda_extra_key *keys,
                                   int32_t num_keys, int32_t priority);
+/* Makes the hit's blocks the most recently used ones of their priority. Blocks
+ * of a higher priority, 0 to 3, are evicted later, pinned ones never: a pin is
+ * an owner (PAGODA_STALE: look the hit up again). clear forgets all that is not
+ * pinned. */
 pagoda_status pagoda_prefix_touch(pagoda_prefix *prefix, const pagoda_hit *hit);
 pagoda_status pagoda_prefix_set_priority(pagoda_prefix *prefix,
                                          const pagoda_hit *hit,
@@ -240,6 +253,7 @@ pagoda_status pagoda_prefix_set_priority(pagoda_prefix *prefix,
 pagoda_status pagoda_prefix_pin(pagoda_prefix *prefix, const pagoda_hit *hit);
 pagoda_status pagoda_prefix_unpin(pagoda_prefix *prefix, const pagoda_hit *hit);
 pagoda_status pagoda_prefix_clear(pagoda_prefix *prefix);
+/* Moves the oldest events, up to `capacity`, to `events`. */
 pagoda_status pagoda_prefix_drain_events(pagoda_prefix *prefix,
                                          pagoda_prefix_event *events,
                                          int32_t capacity, int32_t *count);
@@ -259,8 +273,9 @@ typedef struct pagoda_kernel_spec {
   int32_t k_dtype;
   int32_t v_dtype;
   int32_t o_dtype;
-  uint32_t features; /* pagoda_feature */
-  uint32_t reserved;
+  uint32_t features;  /* pagoda_feature                                     */
+  int32_t rotary_dim; /* dims of a key that the append kernel rotates, -1:
+                         none; 0: not said, for libraries with one rotation */
   uint64_t mods_hash;
 } pagoda_kernel_spec;
 
@@ -284,7 +299,9 @@ typedef struct pagoda_plan_options {
   int32_t threads;             /* to balance for; 0: as the launcher has   */
   int32_t deterministic;       /* 1: bits do not depend on neighbours      */
   int32_t deterministic_split; /* keys a split; 0: the default             */
-  int32_t cascade;             /* 1: shared prefixes once for their group  */
+  int32_t cascade;             /* 1: shared prefixes once for their group;
+                                  no effect on kernels with a window, chunks,
+                                  a prefix or user regions                 */
   int32_t window;              /* run-time arguments of the kernels        */
   int32_t chunk;
 } pagoda_plan_options;

@@ -188,6 +188,17 @@ TEST(Refusal, SpellingsThatDisagree) {
                 "num_attention_heads":32,"hidden_size":1024})"),
             "config.json: n_head: is 16, but num_attention_heads is 32, "
             "expected one value for both");
+  EXPECT_EQ(
+      refusalWith("rope_scaling",
+                  R"({"rope_type":"yarn","type":"linear","factor":4.0})"),
+      "rope_scaling.type: is \"linear\", but rope_type is \"yarn\", expected "
+      "one value for both");
+  // Names of two ages, and image positions beside none.
+  importText(
+      with("rope_scaling",
+           R"({"rope_type":"yarn","type":"deepseek_yarn","factor":4.0})"));
+  importText(with("rope_scaling", R"({"rope_type":"default","type":"mrope",
+                                      "mrope_section":[16,24,24]})"));
 }
 
 TEST(Refusal, LayerLists) {

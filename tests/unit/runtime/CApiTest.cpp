@@ -306,6 +306,19 @@ TEST(CApi, Mismatches) {
   EXPECT_STATUS(pagoda_kernels_open("no/such.so", &other, &kernels),
                 PAGODA_BAD_LIBRARY, "no/such.so");
   EXPECT_EQ(kernels, nullptr);
+  // Fake append kernels rotate nothing: one that does is missing.
+  other = l.spec;
+  other.rotary_dim = 8;
+  OK(pagoda_kernels_wrap(l.fake.info(), &other, &kernels));
+  pagoda_append_args append = {};
+  EXPECT_STATUS(pagoda_append(l.launcher, kernels, &append, 1),
+                PAGODA_INVALID_ARGUMENT, "a kernel with role append");
+  pagoda_kernels_destroy(kernels);
+  other.rotary_dim = -1;
+  OK(pagoda_kernels_wrap(l.fake.info(), &other, &kernels));
+  EXPECT_STATUS(pagoda_append(l.launcher, kernels, &append, 1),
+                PAGODA_INVALID_ARGUMENT, "k: base: expected memory");
+  pagoda_kernels_destroy(kernels);
   pagoda_kv_format format = l.format;
   format.block_size = 8;
   pagoda_pool *pool = nullptr;

@@ -95,6 +95,28 @@ TEST(Kernel, MismatchPrintsBothSides) {
   }
 }
 
+TEST(Kernel, RotationsAreNotGuessed) {
+  FakeLibrary fake({});
+  std::vector<pagoda_kernel_info> kernels(
+      fake.info()->kernels, fake.info()->kernels + fake.info()->kernel_count);
+  pagoda_kernel_info rotating = kernels.end()[-2];
+  ASSERT_EQ(rotating.role, PAGODA_ROLE_APPEND);
+  rotating.name = "append_rotating";
+  rotating.rotary_dim = 8;
+  kernels.push_back(rotating);
+  pagoda_library_info both = {PAGODA_ABI_VERSION, uint32_t(kernels.size()),
+                              kernels.data()};
+  KernelLibrary library = KernelLibrary::wrap(&both);
+  KernelSpec spec = fake.spec();
+  EXPECT_PAGODA_ERROR((void)library.select(spec), ErrorCode::Mismatch,
+                      "append kernels differ: append rotates 0 dims, "
+                      "append_rotating rotates 8 dims");
+  for (int32_t dims : {0, 8}) {
+    spec.rotaryDim = dims;
+    EXPECT_EQ(library.select(spec).append->rotary_dim, dims);
+  }
+}
+
 TEST(Kernel, CacheIsCheckedAgainstTheKernel) {
   FakeLibrary fake({});
   KernelLibrary library = KernelLibrary::wrap(fake.info());

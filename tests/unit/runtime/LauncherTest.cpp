@@ -181,6 +181,7 @@ TEST(Launcher, ArgumentsThatKernelsCannotTakeAreRefused) {
   good.k = engine.pool.k();
   good.v = engine.pool.v();
   good.block_table = engine.kv.tables();
+  good.block_table_stride = 1; // 3 tokens
   good.scale = 1;
   auto refused = [&](auto change, const char *part) {
     pagoda_attention_args args = good;
@@ -193,6 +194,9 @@ TEST(Launcher, ArgumentsThatKernelsCannotTakeAreRefused) {
   refused([](auto &a) { a.o = nullptr; }, "o: expected memory");
   refused([](auto &a) { a.k.base = nullptr; }, "k: base");
   refused([](auto &a) { a.block_table = nullptr; }, "block_table");
+  refused([](auto &a) { a.block_table_stride = 0; },
+          "block_table_stride: expected 1 or more for a sequence of 3 tokens, "
+          "got 0");
   refused([](auto &a) { a.scale = 0; }, "scale: expected a number greater");
   refused([](auto &a) { a.scale = NAN; }, "scale");
   refused([](auto &a) { a.v.token_stride = 3; },

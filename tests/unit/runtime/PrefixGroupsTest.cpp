@@ -178,6 +178,40 @@ TEST(PrefixCache, ResumeAfterPreemptionStartsWithAHit) {
   EXPECT_EQ(c.cache.numIdle(), 0);
 }
 
+// What other engines met: speculated tokens that were stored and then rejected.
+TEST(PrefixCache, RejectedTokensThatWereStored) {
+  Cached c(32);
+  Ids text = tokens(0, 10), draft = text + tokens(100, 6),
+      real = text + tokens(200, 6);
+  SeqId seq = c.run(text);
+  ASSERT_TRUE(c.kv.append(seq, 6));
+  c.kv.storePrefix(seq, c.cache, draft);
+  c.kv.truncate(seq, 10);
+  ASSERT_TRUE(c.kv.append(seq, 6));
+  // Block 2 holds two accepted tokens, and the cache owns it, too.
+  EXPECT_EQ(c.kv.pendingCopies().size(), 1u);
+  c.kv.copiesDone();
+  c.kv.storePrefix(seq, c.cache, real);
+  EXPECT_EQ(c.lookup(real + Ids{0}), 16);
+  EXPECT_EQ(c.lookup(draft + Ids{0}), 16);
+  SeqId other = c.kv.add();
+  ASSERT_TRUE(c.kv.attachPrefix(other, c.cache, c.hit));
+  EXPECT_EQ(c.table(other)[1], c.table(seq)[1]);
+  EXPECT_NE(c.table(other)[2], c.table(seq)[2]);
+  EXPECT_NE(c.table(other)[3], c.table(seq)[3]);
+}
+
+// And a hit whose rest found no room: torn down, its blocks stayed owned.
+TEST(PrefixCache, NoRoomAfterAHit) {
+  Cached c(8);
+  c.runAndEnd(tokens(0, 16));
+  for (int i = 0; i != 3; ++i) {
+    EXPECT_EQ(c.run(tokens(0, 16) + tokens(500, 40)), NoSequence);
+    EXPECT_EQ(c.hitTokens, 16);
+    EXPECT_EQ(c.blocks.numAvailable(), 8);
+  }
+}
+
 TEST(PrefixCache, WindowedGroupsNeedTheirWindowOnly) {
   PrefixCacheOptions options;
   options.groups = {TableGroup{}, TableGroup{6, 0}};
@@ -196,6 +230,25 @@ TEST(PrefixCache, WindowedGroupsNeedTheirWindowOnly) {
   EXPECT_GE(windowed[5], 0);
   EXPECT_EQ(c.table(next, 0).size(), 6u);
   c.kv.remove(next);
+}
+
+// What other engines met: a prompt again, or one that leaves an earlier one
+// inside its last block, found nothing for its windowed layers.
+TEST(PrefixCache, WindowedBlocksAreEvictedFromTheFront) {
+  PrefixCacheOptions options;
+  options.groups = {TableGroup{}, TableGroup{6, 0}};
+  Cached c(14, options);
+  SeqId seq = c.run(tokens(0, 24));
+  c.kv.releaseWindow(seq); // blocks 0 to 3
+  c.kv.remove(seq);
+  Ids others(2 + 2); // two that are free, and two that the cache gives up
+  ASSERT_TRUE(c.blocks.allocate(others));
+  for (int32_t common : {25, 24, 23, 20, 19, 16, 15})
+    EXPECT_EQ(c.lookup(tokens(0, common) + tokens(1000, 1)),
+              common < 16 ? 0 : common / 4 * 4)
+        << common;
+  EXPECT_EQ(c.lookup(tokens(0, 24)), 20);
+  c.blocks.release(others);
 }
 
 TEST(PrefixCache, CommonLengthOfGroups) {

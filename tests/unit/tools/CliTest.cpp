@@ -94,6 +94,14 @@ TEST(Cli, MistakesAreNamed) {
   expectError("run --config no/such.json", "no/such.json");
   expectError("run --config no/such.json --heads 3", "--heads");
   expectError("run --heads 4 --head-dim 8 --output x", "--input");
+  expectError("run --heads 4 --head-dim 8 --cascade",
+              "--cascade: expected --shared-prefix beside it");
+  expectError("run --heads 4 --head-dim 8 --cascade --input x",
+              "--cascade: not together with --input");
+  expectError("run --heads 64 --head-dim 128 --seqs 1000 --prompt-len 1000000",
+              "of keys and values is too large: this machine has ");
+  expectError("bench --heads 4 --head-dim 8 --json no/such/folder/x",
+              "no/such/folder/x: No such file or directory");
   expectError("gen --heads 4 --head-dim 8", "-o DIR");
   expectError("gen --heads 4 --head-dim 8 --emit=tield", "tield");
   expectError("gen --heads 4 --head-dim 8 --name 3x -o x", "--name '3x'");
@@ -111,6 +119,18 @@ TEST(Cli, SyntheticRunIsVerified) {
   EXPECT_TRUE(
       StringRef(outcome.out).contains("verified: 104000 of 104000 elements"))
       << outcome.out;
+}
+
+TEST(Cli, CascadeSaysWhatItLeavesOut) {
+  Outcome outcome = pagodaTool(
+      "run --config " PAGODA_CONFIGS "/gpt-oss-20b.json --seqs 2 --prompt-len "
+      "20 --shared-prefix 16 --decode-steps 0 --cascade --verify");
+  EXPECT_EQ(outcome.code, 0);
+  StringRef out = outcome.out;
+  EXPECT_TRUE(out.contains("note: --cascade leaves out sliding_attention: "
+                           "kernels with a window"))
+      << outcome.out;
+  EXPECT_FALSE(out.contains("leaves out full_attention")) << outcome.out;
 }
 
 TEST(Cli, JsonReport) {
