@@ -24,9 +24,15 @@ using namespace llvm;
 using namespace pagoda;
 
 Error pagoda::writeFile(StringRef path, StringRef contents) {
-  Error error = writeToOutput(path, [&](raw_ostream &stream) {
+  Error error = writeToOutput(path, [&](raw_ostream &stream) -> Error {
     stream << contents;
-    return Error::success();
+    stream.flush();
+    // A full disk is found out here; unasked for, it would end the process.
+    // Every stream of this function is one of a file.
+    auto &file = static_cast<raw_fd_ostream &>(stream);
+    std::error_code code = file.error();
+    file.clear_error();
+    return errorCodeToError(code);
   });
   if (!error)
     return Error::success();

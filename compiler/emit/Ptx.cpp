@@ -113,8 +113,11 @@ Expected<Cubin> pagoda::assemblePtx(StringRef ptxas, StringRef ptx,
     raw_fd_ostream stream(source, code);
     stream << ptx;
     stream.close();
-    if (code || stream.has_error())
-      return createStringError(source + ": cannot be written");
+    if (!code)
+      code = stream.error();
+    stream.clear_error(); // unasked for, it would end the process
+    if (code)
+      return createStringError(source + ": " + code.message());
   }
   std::string arch = ("-arch=" + chip).str(), message;
   std::optional<StringRef> redirects[] = {std::nullopt, StringRef(report),

@@ -187,18 +187,21 @@ int main(int argc, char **argv) {
     outs() << "skipped: ptxas is not on the path or in /usr/local/cuda/bin\n";
     return 77;
   }
+  ExitOnError exitOnError("pagoda-ptx-cover: ");
   std::vector<Kernels> all = cover();
   std::vector<Machine> machines;
   bool need = false;
   for (int i = 1; i < argc; ++i) {
     StringRef argument = argv[i];
     if (argument == "--configs" && i + 1 < argc)
-      all = cantFail(configs(argv[++i]));
+      all = exitOnError(configs(argv[++i]));
     else if (argument == "--need")
       need = true;
     else
-      machines.push_back(cantFail(Machine::named(argument)));
+      machines.push_back(exitOnError(Machine::named(argument)));
   }
+  if (machines.empty())
+    exitOnError(createStringError("expected targets, such as sm_80"));
   outs() << "| kernels | target | kernel | registers | shared bytes | blocks a "
             "multiprocessor | claimed registers / blocks | broken |\n"
             "| --- | --- | --- | ---: | ---: | ---: | ---: | --- |\n";
