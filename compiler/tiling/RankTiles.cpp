@@ -70,7 +70,7 @@ static int64_t blockKeys(int64_t block) {
 static void addHeadDim(std::vector<Schedule> &space, const AttentionSpec &spec,
                        int64_t tokens) {
   int64_t block = blockKeys(spec.blockSize);
-  SmallVector<int64_t> keys = {block, 2 * block, 4, 8, 16, 32, 64, 128};
+  SmallVector<int64_t> keys = {block, 2 * block, 4, 8, 16, 32, 64, 128, 256};
   llvm::sort(keys);
   keys.erase(llvm::unique(keys), keys.end());
   // All rows that meet a key, or some.

@@ -118,7 +118,8 @@ TEST(RankTiles, DecodeVisitsTwoBlocksSideBySide) {
                              {20, 40},
                              {32, 64},
                              {48, 96},
-                             {192, 128}}) {
+                             {128, 256},
+                             {192, 256}}) {
     AttentionSpec s = spec(16, 8, 64);
     s.blockSize = block;
     EXPECT_EQ(best("x86-64-v3", s, Variant::Decode).kvTile, keys) << block;
