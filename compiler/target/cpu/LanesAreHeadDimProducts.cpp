@@ -428,8 +428,8 @@ void LanesAreHeadDim::passBeside(ArrayRef<KeyBesideValue> pairs,
   }
 }
 
-/// A first tile may be short, and so may a last one: pointers past its rows
-/// repeat one that exists, scores and weights there are not looked at.
+/// A first tile may be short, and so may a last one: a pointer past its rows
+/// repeats one that exists, the score there is masked and the weight 0.
 void LanesAreHeadDim::pvBesideQk(PvOp pv, QkOp qk) {
   auto rowsOf = [&](Value ref) { return &c.kvRows.find(ref)->second; };
   const KvRows *keys = qk ? rowsOf(qk.getK()) : nullptr;
