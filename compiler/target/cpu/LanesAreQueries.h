@@ -178,8 +178,8 @@ private:
   void storeRows(const Panel &panel, Type type);
   void fetchRows(const Panel &panel, Value column);
   void packPairs(const KvRows &values, Value head);
-  void qkRows(const KvRows &rows, const Panel &panel, int64_t firstVector,
-              Value first, Value last);
+  Values qkRows(const KvRows &rows, const Panel &panel, int64_t firstVector,
+                Value first, Value last, Values largest);
   void pvColumns(const KvRows &rows, const Panel &panel, Value column,
                  int64_t count, ValueRange scale);
 

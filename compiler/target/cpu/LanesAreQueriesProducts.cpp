@@ -152,16 +152,26 @@ void LanesAreQueries::forEachStep(
 
 void LanesAreQueries::qk(QkOp op, const Panel &panel) {
   const KvRows &rows = c.kvRows.find(op.getK())->second;
-  c.scores[op.getS()] = {s, panel.valid};
+  Scores &scores = c.scores[op.getS()] = {s, panel.valid};
+  // Where nothing comes between, softmax takes the largest scores of a tile
+  // while they are in registers.
+  bool asTheyAre =
+      !naive() && llvm::all_of(op.getS().getUsers(), [](Operation *user) {
+        return isa<SoftmaxStepOp>(user);
+      });
+  if (asTheyAre && !panel.valid)
+    scores.largest = splats(-std::numeric_limits<float>::infinity(), vectors());
   forEachStep(panel, [&](int64_t vector, Value first, Value last) {
-    qkRows(rows, panel, vector, first, last);
+    scores.largest = qkRows(rows, panel, vector, first, last, scores.largest);
   });
 }
 
 /// Keys [first, last) with vector `firstVector` of the panel and those after
-/// it. Vectors before it see none of them.
-void LanesAreQueries::qkRows(const KvRows &rows, const Panel &panel,
-                             int64_t firstVector, Value first, Value last) {
+/// it. Vectors before it see none of them. Returns the larger of `largest` and
+/// the rows' scores, where it is given.
+Values LanesAreQueries::qkRows(const KvRows &rows, const Panel &panel,
+                               int64_t firstVector, Value first, Value last,
+                               Values largest) {
   Type type = c.packsKeys() ? b.getF32Type() : c.cache.getElt();
   int64_t block = blockRows(), columns = qColumns();
   int64_t width = vectors() - firstVector;
@@ -176,63 +186,72 @@ void LanesAreQueries::qkRows(const KvRows &rows, const Panel &panel,
 
   // Key rows in groups of block_rows; those past the valid count of a last
   // group point at a row that exists, and what they give is not looked at.
-  b.forLoop(first, last, block, [&](Value key) {
-    SmallVector<Value> pointers, nextRows;
-    for (int64_t r = 0; r < block; ++r) {
-      Value index = b.add(key, r);
-      if (c.kvTile() % block)
-        index = b.min(index, b.i64(c.kvTile() - 1));
-      pointers.push_back(rowAt(index));
-      Value later = b.min(b.add(key, block + r), b.i64(c.kvTile() - 1));
-      nextRows.push_back(rowAt(later));
-    }
-    auto step = [&](Value d, int64_t ahead, Values sums) {
-      Value row = b.at(b.at(queries, b.mul(d, rowBytes())), ahead * rowBytes());
-      Values vectorsOfQ;
-      for (int64_t n = 0; n < width; ++n)
-        vectorsOfQ.push_back(loadFactor(row, firstVector + n));
-      for (int64_t r = 0; r < block; ++r) {
-        Value splat = broadcastFactor(
-            type, b.at(b.at(pointers[r], b.mul(d, bytes)), ahead * bytes));
-        for (int64_t n = 0; n < width; ++n) {
-          Value &sum = sums[r * width + n];
-          sum = multiplyAdd(splat, vectorsOfQ[n], sum);
+  return b.forLoop(
+      first, last, block, largest, [&](Value key, ValueRange soFar) {
+        SmallVector<Value> pointers, nextRows;
+        for (int64_t r = 0; r < block; ++r) {
+          Value index = b.add(key, r);
+          if (c.kvTile() % block)
+            index = b.min(index, b.i64(c.kvTile() - 1));
+          pointers.push_back(rowAt(index));
+          Value later = b.min(b.add(key, block + r), b.i64(c.kvTile() - 1));
+          nextRows.push_back(rowAt(later));
         }
-      }
-      return sums;
-    };
-    // A cache line of f32 at a time, and of the next rows meanwhile. Masked
-    // tiles are few and get by with less code: generating it takes time.
-    const int64_t unroll = panel.valid ? 8 : lineBytes / 4;
-    int64_t whole = columns / unroll * unroll;
-    Values sums = splats(0, block * width);
-    if (whole)
-      sums = b.forLoop(b.i64(0), b.i64(whole), unroll, sums,
-                       [&](Value d, ValueRange carried) {
-                         Values next(carried);
-                         for (int64_t ahead = 0; ahead < unroll; ++ahead) {
-                           // The block's prefetches, spread over the line's
-                           // steps.
-                           for (int64_t r = 0; r < block; ++r)
-                             if (r * unroll / block == ahead)
-                               b.prefetch(b.at(nextRows[r], b.mul(d, bytes)),
-                                          /*locality=*/3);
-                           next = step(d, ahead, next);
-                         }
-                         return next;
-                       });
-    for (int64_t d = whole; d < columns; ++d)
-      sums = step(b.i64(d), 0, sums);
-    for (int64_t r = 0; r < block; ++r) {
-      Value index = b.add(key, r);
-      if (c.kvTile() % block)
-        index = b.min(index, b.i64(c.kvTile() - 1));
-      Value target = scoresOf(panel, index);
-      for (int64_t n = 0; n < vectors(); ++n)
-        storeRow(n < firstVector ? lowest : sums[r * width + n - firstVector],
-                 target, n);
-    }
-  });
+        auto step = [&](Value d, int64_t ahead, Values sums) {
+          Value row =
+              b.at(b.at(queries, b.mul(d, rowBytes())), ahead * rowBytes());
+          Values vectorsOfQ;
+          for (int64_t n = 0; n < width; ++n)
+            vectorsOfQ.push_back(loadFactor(row, firstVector + n));
+          for (int64_t r = 0; r < block; ++r) {
+            Value splat = broadcastFactor(
+                type, b.at(b.at(pointers[r], b.mul(d, bytes)), ahead * bytes));
+            for (int64_t n = 0; n < width; ++n) {
+              Value &sum = sums[r * width + n];
+              sum = multiplyAdd(splat, vectorsOfQ[n], sum);
+            }
+          }
+          return sums;
+        };
+        // A cache line of f32 at a time, and of the next rows meanwhile. Masked
+        // tiles are few and get by with less code: generating it takes time.
+        const int64_t unroll = panel.valid ? 8 : lineBytes / 4;
+        int64_t whole = columns / unroll * unroll;
+        Values sums = splats(0, block * width);
+        if (whole)
+          sums =
+              b.forLoop(b.i64(0), b.i64(whole), unroll, sums,
+                        [&](Value d, ValueRange carried) {
+                          Values next(carried);
+                          for (int64_t ahead = 0; ahead < unroll; ++ahead) {
+                            // The block's prefetches, spread over the line's
+                            // steps.
+                            for (int64_t r = 0; r < block; ++r)
+                              if (r * unroll / block == ahead)
+                                b.prefetch(b.at(nextRows[r], b.mul(d, bytes)),
+                                           /*locality=*/3);
+                            next = step(d, ahead, next);
+                          }
+                          return next;
+                        });
+        for (int64_t d = whole; d < columns; ++d)
+          sums = step(b.i64(d), 0, sums);
+        for (int64_t r = 0; r < block; ++r) {
+          Value index = b.add(key, r);
+          if (c.kvTile() % block)
+            index = b.min(index, b.i64(c.kvTile() - 1));
+          Value target = scoresOf(panel, index);
+          for (int64_t n = 0; n < vectors(); ++n)
+            storeRow(n < firstVector ? lowest
+                                     : sums[r * width + n - firstVector],
+                     target, n);
+        }
+        Values next(soFar);
+        for (auto [n, value] : llvm::enumerate(next))
+          for (int64_t r = 0; r < block; ++r)
+            value = b.maxf(sums[r * width + int64_t(n)], value);
+        return next;
+      });
 }
 
 /// Fetches rows that will be waited for otherwise, a share with each block of

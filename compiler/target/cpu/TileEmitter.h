@@ -72,8 +72,9 @@ struct KvRows {
 
 /// Scores of one panel: [keys][rows] or [rows][keys].
 struct Scores {
-  int64_t offset = 0; ///< scratch offset
-  Value valid;        ///< i32 keys that count at most; null: all
+  int64_t offset = 0;  ///< scratch offset
+  Value valid;         ///< i32 keys that count at most; null: all
+  Values largest = {}; ///< of each row, vector by vector; empty: not known
 };
 
 /// The rows that ops are lowered for at the moment.
