@@ -8,26 +8,24 @@
 // pagoda-bench: prefill as a share of the peak of the instruction it multiplies
 // with, decode as a share of the read bandwidth of the pool itself. Limit and
 // kernel are measured in turns; the kernel's figure is the median of its steps.
-// Output is checked in every configuration. A little over 500 lines: one list
-// of rows, and the few ways in which they are timed.
+// Output is checked in every configuration. One list of rows, and the few ways
+// in which they are timed.
 //
 //===----------------------------------------------------------------------===//
 
 #include "bench/kernels/PeerBench.h"
+#include "bench/kernels/TableReporter.h"
 #include "compiler/Driver.h"
 #include "compiler/tune/Statistics.h"
 #include "tools/pagoda/KernelLimits.h"
 #include "tools/pagoda/Workbench.h"
 
 #include "benchmark/benchmark.h"
-#include "llvm/ADT/StringRef.h"
-#include "llvm/Support/FormatVariadic.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <iostream>
 #include <map>
 #include <optional>
@@ -385,39 +383,6 @@ void registerPeerRows(const Settings &settings) {
     }
 }
 
-/// Prints as usual and keeps the rows for a table.
-class TableReporter : public benchmark::ConsoleReporter {
-public:
-  TableReporter() : ConsoleReporter(OO_Tabular) {}
-
-  void ReportRuns(const std::vector<Run> &runs) override {
-    ConsoleReporter::ReportRuns(runs);
-    for (const Run &run : runs) {
-      if (run.error_occurred) {
-        ++failures;
-        continue;
-      }
-      auto counter = [&](const char *name) {
-        auto it = run.counters.find(name);
-        return it == run.counters.end() ? 0 : double(it->second);
-      };
-      auto [unit, setting] = llvm::StringRef(run.report_label).split("; ");
-      std::string more = setting.str();
-      if (double rate = counter("four_streams"))
-        more += llvm::formatv(", {0:F1} as four streams", rate);
-      char text[512];
-      std::snprintf(
-          text, sizeof(text), "| %s | %s | %.1f | %.1f | %.0f%% | %s |\n",
-          run.run_name.function_name.c_str(), unit.str().c_str(),
-          counter("rate"), counter("limit"), counter("percent"), more.c_str());
-      rows += text;
-    }
-  }
-
-  std::string rows;
-  int failures = 0;
-};
-
 /// Takes "--name=value" or "--name value" at argv[i]; moves i past it.
 std::optional<std::string> option(const char *name, int &i, int argc,
                                   char **argv) {
@@ -495,15 +460,9 @@ int main(int argc, char **argv) {
   TableReporter reporter;
   benchmark::RunSpecifiedBenchmarks(&reporter);
   benchmark::Shutdown();
-  if (!settings.table.empty()) {
-    std::ofstream file(settings.table);
-    file << "| configuration | unit | kernel | limit | of limit | setting |\n"
-            "| --- | --- | --- | --- | --- | --- |\n"
-         << reporter.rows;
-    if (!file.flush()) {
-      std::cerr << settings.table << ": cannot be written\n";
-      return 1;
-    }
+  if (!settings.table.empty() && !reporter.write(settings.table)) {
+    std::cerr << settings.table << ": cannot be written\n";
+    return 1;
   }
-  return reporter.failures ? 1 : 0;
+  return reporter.failures() ? 1 : 0;
 }
