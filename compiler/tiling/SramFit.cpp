@@ -166,9 +166,18 @@ static TileCandidate evaluateQueries(const Schedule &s, const Machine &machine,
     int64_t heads = spec.layout == KvLayout::NHD ? spec.kvHeads : 1;
     int64_t stride = heads * spec.vHeadDim * element;
     int64_t lines = linesPerSet(s.kvTile, stride, machine);
-    a.cost("values in too few sets of L1", "0.15 if lines > ways - 3",
-           {{"lines", double(lines)}, {"ways", double(machine.l1Ways)}},
-           lines > machine.l1Ways - waysOfOthers ? conflicts : 0);
+    // Lines of a page are fetched ahead by the hardware, and the products of a
+    // key with many accumulators take as long as one comes from L2.
+    bool hidden = accumulators >= enoughAccumulators && stride < pageBytes;
+    a.cost(
+        "values in too few sets of L1",
+        "0.15 if lines > ways - 3, but not with 16 accumulators and rows less "
+        "than 4096 apart",
+        {{"lines", double(lines)},
+         {"ways", double(machine.l1Ways)},
+         {"accumulators", double(accumulators)},
+         {"apart", double(stride)}},
+        lines > machine.l1Ways - waysOfOthers && !hidden ? conflicts : 0);
   }
   a.cost("values that come late", "0.05 if nothing is prefetched",
          {{"prefetch", double(s.prefetch)}}, s.prefetch ? 0 : lateValues);
