@@ -215,16 +215,29 @@ TEST(SramFit, TwoStagesWalkTwoStreams) {
 }
 
 // A score and a weight of each row for each of two keys and two values, beside
-// 8 other registers; half of the rows at most.
+// 8 other registers; half of the rows at most where nothing fetches them, else
+// passes of about the same length.
 TEST(SramFit, RowsOfAPassFitTheRegisters) {
-  EXPECT_EQ(rowsOfPass(/*blockRows=*/1, /*streams=*/2, /*registers=*/16), 1);
-  EXPECT_EQ(rowsOfPass(2, 2, 16), 1);
-  EXPECT_EQ(rowsOfPass(3, 2, 16), 2);
-  EXPECT_EQ(rowsOfPass(4, 2, 16), 2);
-  EXPECT_EQ(rowsOfPass(16, 2, 16), 2);
-  EXPECT_EQ(rowsOfPass(16, 1, 16), 4);
-  EXPECT_EQ(rowsOfPass(4, 2, 32), 2);
-  EXPECT_EQ(rowsOfPass(16, 2, 32), 6);
+  auto unfetched = [](int64_t rows, int64_t streams, int64_t registers) {
+    return rowsOfPass(rows, streams, registers, /*fetched=*/false);
+  };
+  EXPECT_EQ(unfetched(1, 2, 16), 1);
+  EXPECT_EQ(unfetched(2, 2, 16), 1);
+  EXPECT_EQ(unfetched(3, 2, 16), 2);
+  EXPECT_EQ(unfetched(4, 2, 16), 2);
+  EXPECT_EQ(unfetched(16, 2, 16), 2);
+  EXPECT_EQ(unfetched(16, 1, 16), 4);
+  EXPECT_EQ(unfetched(4, 2, 32), 2);
+  EXPECT_EQ(unfetched(16, 2, 32), 6);
+  auto fetched = [](int64_t rows, int64_t registers) {
+    return rowsOfPass(rows, 2, registers, /*fetched=*/true);
+  };
+  EXPECT_EQ(fetched(1, 32), 1);
+  EXPECT_EQ(fetched(4, 32), 4);
+  EXPECT_EQ(fetched(6, 32), 6);
+  EXPECT_EQ(fetched(7, 32), 4);
+  EXPECT_EQ(fetched(16, 32), 6);
+  EXPECT_EQ(fetched(4, 16), 2);
 
   Schedule s;
   s.lanes = Schedule::Lanes::HeadDim;
