@@ -214,6 +214,51 @@ TEST(SramFit, TwoStagesWalkTwoStreams) {
   EXPECT_EQ(part(level(use(), "L1"), "Q and O of all heads"), 8 * 4 * 256 * 4);
 }
 
+// With two stages and prefetch: rows that are due are in L1, too, and so should
+// be Q and O of all heads where rows are visited token by token.
+TEST(SramFit, FetchedRowsTakeRoom) {
+  Schedule s;
+  s.lanes = Schedule::Lanes::HeadDim;
+  s.qTile = s.blockRows = 4;
+  s.kvTile = 32;
+  s.heads = 8;
+  s.stages = 2;
+  AttentionSpec shape = spec(32, 8, 128);
+  shape.layout = KvLayout::NHD;
+  auto use = [&](const char *on, int64_t prefetch) {
+    s.prefetch = prefetch;
+    return evaluate(s, machine(on), shape);
+  };
+  // Two keys and two values, 2048 bytes ahead of each.
+  EXPECT_EQ(part(level(use("x86-64-v4", 2), "L1"), "rows of K and V"),
+            2 * 256 * 4 + 4 * 2048);
+  // 32 rows of Q and O and their scores are not all that L1 must hold: 44 of
+  // 48 KiB are too much. Each key meets 4 rows as long as its own and its
+  // value's.
+  EXPECT_NEAR(step(use("x86-64-v4", 2), "Q and O that leave L1"), 0.4, 1e-12);
+  EXPECT_EQ(step(use("x86-64-v4", 1), "Q and O that leave L1"), 0);
+  EXPECT_EQ(step(use("x86-64-v4", 3), "Q and O that leave L1"), 0);
+  shape.layout = KvLayout::HND;
+  EXPECT_EQ(step(use("x86-64-v4", 2), "Q and O that leave L1"), 0);
+  // A whole tile on its way is in L2.
+  TileCandidate c = use("x86-64-v4", 3);
+  EXPECT_EQ(part(level(c, "L2"), "K and V on their way"), 8 * 32 * 256 * 4);
+  EXPECT_EQ(part(level(c, "L1"), "rows of K and V"), 2 * 256 * 4);
+  EXPECT_NEAR(step(c, "a tile fetched at once"), 0.15, 1e-12);
+
+  EXPECT_NEAR(step(use("x86-64-v4", 1), "rows fetched"), 0.3, 1e-12);
+  EXPECT_EQ(step(use("x86-64-v4", 2), "rows fetched"), 0);
+  EXPECT_EQ(step(use("x86-64-v3", 1), "rows fetched"), 0);
+  EXPECT_NEAR(step(use("x86-64-v3", 2), "rows fetched"), 0.1, 1e-12);
+
+  // Keys that meet pairs of bf16 leave Q half as large.
+  shape.qType = shape.kvType = DType::BF16;
+  EXPECT_EQ(part(level(use("avx512-bf16", 2), "L1"), "Q and O of a head"),
+            4 * (128 * 2 + 128 * 4));
+  EXPECT_EQ(part(level(use("x86-64-v4", 2), "L1"), "Q and O of a head"),
+            4 * 256 * 4);
+}
+
 // A score and a weight of each row for each of two keys and two values, beside
 // 8 other registers; half of the rows at most where nothing fetches them, else
 // passes of about the same length.
