@@ -85,7 +85,11 @@ def Pagoda_ScheduleAttr : Pagoda_Attr<"Schedule", "schedule"> {
     - `prefetch`: how far ahead of the keys what follows them is prefetched,
       through the block table: with lanes = head_dim, 1 is V of the same tile and
       n that of n - 1 tiles later; with lanes = queries, what is copied or read
-      next of the tile n tiles later; 0 means none (CPU).
+      next of the tile n tiles later; 0 means none (CPU). With lanes = head_dim
+      and two stages, up to 1: what later passes over a row find behind it; 2:
+      the rows that follow some rows after it, in the next tile, too; 3: those
+      of the next tile, token by token if the layout is nhd, while this one is
+      visited head by head.
     - `pack`: how a tile is copied into scratch memory first, in the order in
       which the register blocks read it (CPU, lanes = queries). 0: not at all.
       1: its values, and keys narrower than f32, as f32. 2: its values, as pairs

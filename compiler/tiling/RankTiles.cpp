@@ -83,7 +83,8 @@ static void addHeadDim(std::vector<Schedule> &space, const AttentionSpec &spec,
     for (int64_t kvTile : keys)
       for (int64_t rows : blocks)
         for (int64_t vectors : {8, 4, 2, 1})
-          for (int64_t stages : {2, 1}) {
+          for (auto [stages, prefetch] :
+               {std::pair{2, 1}, {2, 2}, {2, 3}, {1, 1}}) {
             Schedule s;
             s.lanes = Schedule::Lanes::HeadDim;
             s.qTile = spec.group() * tokens;
@@ -91,7 +92,7 @@ static void addHeadDim(std::vector<Schedule> &space, const AttentionSpec &spec,
             s.heads = heads;
             s.blockRows = rows;
             s.blockVectors = vectors;
-            s.prefetch = 1;
+            s.prefetch = prefetch;
             s.stages = stages;
             space.push_back(s);
           }
@@ -138,7 +139,8 @@ std::vector<TileCandidate> pagoda::rankTiles(const Machine &machine,
   // Of equal ones: more heads (longer walks), then smaller tiles (more items).
   auto key = [](double cost, const Schedule &s) {
     return std::tuple(std::llround(cost * 1e6), -s.heads, s.qTile, s.kvTile,
-                      -s.blockRows, -s.blockVectors, s.stages, s.pack);
+                      -s.blockRows, -s.blockVectors, s.stages, s.pack,
+                      s.prefetch);
   };
   using Keyed = std::pair<decltype(key(0, Schedule())), Schedule>;
   std::vector<Keyed> legal;

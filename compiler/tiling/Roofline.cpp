@@ -58,7 +58,7 @@ static double vectorLoads(const Machine &machine, const AttentionSpec &spec,
   double streams = 1 / double(s.streams());
   if (s.stages == 2)
     rows = 1 / double(rowsOfPass(s.blockRows, s.streams(),
-                                 machine.vectorRegisters));
+                                 machine.vectorRegisters, s.fetchesRows()));
   return fmas *
          (double(spec.headDim) * (rows + streams) +
           double(spec.vHeadDim) * (rows + (s.stages == 2 ? streams : vectors)));

@@ -27,15 +27,22 @@
 namespace pagoda {
 
 /// Rows of a register block that pass over keys and values together, with lanes
-/// = head_dim and two stages: at most half of them, since a first pass waits
-/// for memory and those after it fetch; and so few that a score and a weight of
-/// each row for each of `streams` keys and values stay in `registers`.
-inline int64_t rowsOfPass(int64_t blockRows, int64_t streams,
-                          int64_t registers) {
+/// = head_dim and two stages: so few that a score and a weight of each row for
+/// each of `streams` keys and values stay in `registers`. Where nothing fetches
+/// rows, at most half of them, since a first pass waits for memory and those
+/// after it fetch.
+inline int64_t rowsOfPass(int64_t blockRows, int64_t streams, int64_t registers,
+                          bool fetched) {
   constexpr int64_t others = 8; // elements and what is multiplied by them
-  int64_t fit = (registers - others) / (2 * streams);
-  return std::clamp<int64_t>(fit, 1, (blockRows + 1) / 2);
+  int64_t fit = std::max<int64_t>(1, (registers - others) / (2 * streams));
+  if (!fetched)
+    return std::min(fit, (blockRows + 1) / 2);
+  int64_t passes = (blockRows + fit - 1) / fit;
+  return (blockRows + passes - 1) / passes;
 }
+
+/// With two stages, how far ahead of each walk rows are fetched.
+inline constexpr int64_t fetchedAheadBytes = 2048;
 
 /// What a kernel is for: many queries of a sequence at once, or one.
 enum class Variant { Prefill, Decode };
@@ -65,6 +72,11 @@ struct Schedule {
   int64_t streams() const {
     return lanes == Lanes::HeadDim && stages == 2 && kvTile % 2 == 0 ? 2 : 1;
   }
+
+  /// With two stages, whether the rows that a walk comes to are fetched, and
+  /// whether those of a whole tile are, in the order in which they lie.
+  bool fetchesRows() const { return prefetch > 1; }
+  bool fetchesTiles() const { return prefetch > 2; }
 
   bool operator==(const Schedule &) const = default;
 

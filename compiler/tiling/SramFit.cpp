@@ -70,6 +70,12 @@ constexpr double streamBytes = 3072, oneStream = 0.4;
 constexpr int64_t pageBytes = 4096;
 // Decode: of the L2 share that keys and values on their way take.
 constexpr double crowding = 0.2;
+// Decode with two stages: rows that nothing fetches on machines that gain by
+// it, and that are fetched on others; those of a tile that are fetched at once.
+constexpr double unfetched = 0.3, fetched = 0.1, fetchedTile = 0.15;
+// The same: the share of L1 in which Q and O of all heads stay, and what they
+// cost beyond, for each byte of them that meets a byte of the cache.
+constexpr double residentShare = 0.85, evicted = 0.1;
 
 } // namespace
 
@@ -198,6 +204,33 @@ static TileCandidate evaluateQueries(const Schedule &s, const Machine &machine,
   return a.finish();
 }
 
+/// With two stages, what it costs that rows are fetched, or are not. `resident`
+/// bytes in L1 stand against `rows` bytes of Q and O that each key meets.
+static void fetching(Account &a, const Machine &machine, int64_t resident,
+                     int64_t rows) {
+  const Schedule &s = a.s;
+  // Vector width stands for how many prefetches a core keeps under way.
+  bool gains = machine.vectorBits >= 512;
+  a.cost("rows fetched",
+         "0.3 if they are not and would gain, 0.1 if they are "
+         "and do not",
+         {{"prefetch", double(s.prefetch)}, {"gain", double(gains)}},
+         s.fetchesRows() == gains ? 0
+         : gains                  ? unfetched
+                                  : fetched);
+  a.cost("a tile fetched at once", "0.15 with prefetch 3",
+         {{"prefetch", double(s.prefetch)}},
+         s.fetchesTiles() ? fetchedTile : 0);
+  double budget = double(machine.l1Bytes) * residentShare;
+  bool leaves = s.fetchesRows() && double(resident) > budget;
+  a.cost("Q and O that leave L1", "0.1 * rows / a key and its value if over",
+         {{"resident", double(resident)},
+          {"budget", budget},
+          {"rows", double(rows)},
+          {"a key and its value", double(a.kvBytes())}},
+         leaves ? evicted * double(rows) / double(a.kvBytes()) : 0);
+}
+
 /// Lanes are the head dim. Scratch per item: Q [heads][rows][head_dim], O
 /// [heads][rows][v_head_dim], m, l and alpha per row, S [heads][rows][kv_tile].
 static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
@@ -212,16 +245,23 @@ static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
   // Keys are visited as they lie in memory: head after head, whose keys all
   // its rows meet, or token after token, which meets the rows of all heads.
   // With two stages two keys and two values, half a tile apart, pass by.
-  bool headMajor = spec.layout == KvLayout::HND,
-       byHead = headMajor || s.heads == 1;
-  bool overlap = s.stages == 2;
+  bool headMajor = spec.layout == KvLayout::HND, overlap = s.stages == 2,
+       byHead = headMajor || s.heads == 1 || (overlap && s.fetchesTiles());
   int64_t streams = s.streams();
+  // Queries meet keys as pairs of bf16 where one instruction multiplies them.
+  bool pairs = machine.addsPairProducts() && spec.qType == DType::BF16 &&
+               spec.kvType == DType::BF16 && spec.headDim % (2 * lanes) == 0;
+  if (pairs)
+    row -= spec.headDim * (f32Bytes - element);
+  int64_t ahead = overlap && s.fetchesRows() && !s.fetchesTiles()
+                      ? 2 * streams * fetchedAheadBytes
+                      : 0;
   int64_t scores = s.heads * s.qTile * s.kvTile * f32Bytes;
   if (overlap)
     a.l1({{byHead ? "Q and O of a head" : "Q and O of all heads",
            (byHead ? 1 : s.heads) * s.qTile * row},
           {"S", scores},
-          {"rows of K and V", streams * a.kvBytes()}},
+          {"rows of K and V", streams * a.kvBytes() + ahead}},
          machine);
   else if (byHead)
     a.l1({{"Q and O of a head", s.qTile * row},
@@ -235,9 +275,10 @@ static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
          {"S", scores},
          {"V of a head", s.kvTile * spec.vHeadDim * element}},
         machine);
-  int64_t onTheirWay = overlap ? 0
-                               : std::max<int64_t>(1, s.prefetch) * s.heads *
-                                     s.kvTile * a.kvBytes();
+  int64_t tile = s.heads * s.kvTile * a.kvBytes();
+  int64_t onTheirWay = !overlap ? std::max<int64_t>(1, s.prefetch) * tile
+                       : s.fetchesTiles() ? tile
+                                          : 0;
   a.l2({{"Q and O", s.heads * s.qTile * row},
         {"m, l, alpha", 3 * s.heads * s.qTile * f32Bytes},
         {"K and V on their way", onTheirWay}},
@@ -290,6 +331,8 @@ static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
     bool onePage = streams == 2 && walked < spec.blockSize && apart < pageBytes;
     a.cost("two streams in a page", "1 if less than 4096 apart",
            {{"apart", double(apart)}}, onePage ? 1 : 0);
+    fetching(a, machine, byHead ? 0 : s.heads * s.qTile * row + scores + ahead,
+             s.qTile * row);
   } else {
     a.cost("short runs", "2048 / run, at most 2/3", {{"run", double(run)}},
            std::min(runBytes / double(run), worstRun));

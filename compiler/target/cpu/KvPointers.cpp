@@ -100,10 +100,14 @@ KvRows pagoda::pointToRows(KernelContext &c, KvPart part, Value j,
     return rows;
 
   // What is read right after the keys: this tile's values in decode, in prefill
-  // the next tile. Keys that are read as they lie are fetched row by row.
+  // the next tile. Keys that are read as they lie are fetched row by row. With
+  // two stages, a walk through this tile goes on in the next one.
   bool decodes = c.schedule.getLanes() == Lanes::head_dim;
+  bool overlaps = c.schedule.getStages() == 2;
   int64_t distance = c.schedule.getPrefetch() - (decodes ? 1 : 0);
-  if (!key || c.packsKeys())
+  if (overlaps)
+    distance = std::min<int64_t>(distance, 1);
+  if (!key || c.packsKeys() || overlaps)
     rows.nextPointers =
         distance ? view.fill(b.add(j, distance * keys), b.sub(c.item.kvEnd, 1))
                  : rows.pointers;

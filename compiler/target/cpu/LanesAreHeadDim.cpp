@@ -62,12 +62,12 @@ void LanesAreHeadDim::loadQ(const Panel &panel) {
   // Zero first: padding, and rows that the item does not hold.
   Value zero = splat(0);
   forEachRow([&](Value row) {
-    Value target = rowOf(q, padded(kDim()), panel, row);
-    b.forLoop(b.i64(0), b.i64(padded(kDim())), c.lanes,
+    Value target = b.at(queryOf(panel, 0), b.mul(row, queryBytes()));
+    b.forLoop(b.i64(0), b.i64(queryBytes() / 4), c.lanes,
               [&](Value d) { storeVector(zero, target, d); });
   });
   forEachRowOfItem(panel, [&](Value row, Value packed) {
-    Value target = rowOf(q, padded(kDim()), panel, row);
+    Value target = b.at(queryOf(panel, 0), b.mul(row, queryBytes()));
     Value token = b.div(packed, c.group);
     Value head = b.sub(packed, b.mul(token, c.group));
     Value entry = b.add(b.widen(c.item.rowMapOffset), token);
@@ -76,6 +76,12 @@ void LanesAreHeadDim::loadQ(const Panel &panel) {
         b.mul(b.widen(index), c.arg("q_token_stride")),
         b.mul(queryHead(c.item, panel.head, head), c.arg("q_head_stride")));
     Value source = b.at(c.arg("q"), b.mul(offset, bytesOf(type)));
+    if (pairsKeys())
+      return b.forLoop(b.i64(0), b.i64(kDim()), loadUnit(), [&](Value d) {
+        Value at = b.mul(d, 2);
+        auto pairs = VectorType::get({c.lanes}, b.i32Type());
+        b.store(b.load(pairs, b.at(source, at), 2), b.at(target, at), 2);
+      });
     auto elements = [&](Value d, int64_t count) {
       return loadVectorAsF32(type, count,
                              b.at(source, b.mul(d, bytesOf(type))));

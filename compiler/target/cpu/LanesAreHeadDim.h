@@ -15,15 +15,16 @@
 //   softmax       a row at a time
 //   O += P V      a weight, broadcast, meets a vector of its value
 //
-// Products (LanesAreHeadDimProducts.cpp) visit the keys of a tile in the order
-// in which they lie, head by head or token by token. With one stage, all keys
-// of a tile come first, while its values are prefetched: only the block table
-// knows where they are. With two, the keys of the next tile and the values of
-// this one come together, row by row: several streams keep more of the memory
-// busy than one does.
+// Products visit the keys of a tile in the order in which they lie, head by
+// head or token by token. With one stage (LanesAreHeadDimProducts.cpp), all
+// keys of a tile come first, while its values are prefetched: only the block
+// table knows where they are. With two (LanesAreHeadDimBeside.cpp), the keys of
+// the next tile and the values of this one come together, row by row: several
+// streams keep more of the memory busy than one does.
 //
 // bf16 comes two elements to 32 bits, which a shift and a mask widen: so in Q
-// and O, the even dims of two vectors come before the odd ones.
+// and O, the even dims of two vectors come before the odd ones. Where an
+// instruction adds up the products of such pairs, Q stays as it was.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +39,7 @@ class LanesAreHeadDim final : public TileEmitter {
 public:
   LanesAreHeadDim(KernelContext &context) : TileEmitter(context) {
     int64_t rows = c.schedule.getHeads() * panels() * panelRows();
-    q = c.slots.reserve(rows * padded(kDim()) * 4);
+    q = c.slots.reserve(rows * queryBytes());
     o = c.slots.reserve(rows * padded(vDim()) * 4);
     m = c.slots.reserve(rows * 4);
     l = c.slots.reserve(rows * 4);
@@ -99,6 +100,22 @@ private:
   bool splitsPairs() const {
     return c.cache.getElt().isBF16() && c.kernel.getRole() == Role::attention;
   }
+  /// Whether keys meet queries as pairs of bf16, the way they lie in memory.
+  bool pairsKeys() const {
+    return splitsPairs() && c.kernel.getQType().isBF16() &&
+           kDim() % loadUnit() == 0 &&
+           (c.kernel.getTarget()->getCpuFeatures() & PAGODA_CPU_AVX512_BF16);
+  }
+  /// Bytes of a row of Q.
+  int64_t queryBytes() const {
+    return pairsKeys() ? kDim() * 2 : padded(kDim()) * 4;
+  }
+  Value queryOf(const Panel &panel, int64_t row) {
+    return rowOf(q, queryBytes() / 4, panel, row);
+  }
+  int64_t keyUnit() const { return pairsKeys() ? loadUnit() : c.lanes; }
+  Values keyVectors(Value row, Value column, int64_t count);
+  Value addKey(Value elements, Value queryRow, Value column, Value sum);
   /// Pieces of a row of `dims` elements, in the order of memory: body gets the
   /// first dim and a width; where `pair`, that of two vectors whose even dims
   /// come before the odd ones in Q and O.
@@ -121,16 +138,25 @@ private:
   size_t mostTogether() const { return size_t(std::min<int64_t>(4, c.lanes)); }
   /// Keys, and values, that are walked side by side with two stages.
   int64_t keysTogether() const { return c.kvTile() % 2 == 0 ? 2 : 1; }
-  /// Rows of a token lie together, of several heads.
+  /// Rows of a token lie together, of several heads; they are visited as they
+  /// lie where they come from memory, head by head where they were fetched.
   bool visitsByToken() const {
-    return c.cache.getLayout() == CacheLayout::nhd && c.schedule.getHeads() > 1;
+    return c.cache.getLayout() == CacheLayout::nhd &&
+           c.schedule.getHeads() > 1 && !(pipelines() && fetchesTiles());
   }
   int64_t valueVectors() const;
+  /// With two stages, whether the rows that a walk comes to are fetched, those
+  /// of the next tile, too.
+  bool fetchesRows() const { return c.schedule.getPrefetch() > 1; }
+  /// Whether those of a whole tile are, in the order in which they lie.
+  bool fetchesTiles() const { return c.schedule.getPrefetch() > 2; }
+  Value rowAhead(const KvRows &rows, const Panel &panel, Value key, Value begin,
+                 Value count, int64_t dims);
   /// A key of the next tile and a value of this one: where the weight is, which
-  /// the score replaces (i64, bytes in a row of S), and their rows in the
-  /// cache, of which one may be null.
+  /// the score replaces (i64, bytes in a row of S), their rows in the cache, of
+  /// which one may be null, and the rows that are fetched meanwhile, or null.
   struct KeyBesideValue {
-    Value place, keyRow, valueRow;
+    Value place, keyRow, valueRow, keyDue, valueDue;
   };
   void rowsBeside(const KvRows *keys, const KvRows *values, const Panel &panel,
                   Value key, Value apart);

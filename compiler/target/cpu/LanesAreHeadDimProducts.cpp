@@ -5,14 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The products of tiles with the head dim across lanes: keys alone, values
-// alone, and the keys of the next tile beside the values of this one.
+// The products of tiles with the head dim across lanes, with one stage: the
+// keys of a tile, then its values. Elements of the cache, sums of lanes.
 //
 //===----------------------------------------------------------------------===//
 
 #include "compiler/target/cpu/LanesAreHeadDim.h"
 #include "compiler/target/cpu/NarrowFloat.h"
-#include "compiler/tiling/Schedule.h"
 
 #include <numeric>
 
@@ -61,6 +60,27 @@ Values LanesAreHeadDim::cacheVectors(Value row, Value column, int64_t count) {
     vectors.push_back(
         cacheVector(row, b.add(column, d), std::min(c.lanes, count - d)));
   return vectors;
+}
+
+/// The same of a key, for addKey: each of keyUnit() dims.
+Values LanesAreHeadDim::keyVectors(Value row, Value column, int64_t count) {
+  if (!pairsKeys())
+    return cacheVectors(row, column, count);
+  Values vectors;
+  auto pairs = VectorType::get({c.lanes}, b.i32Type());
+  for (int64_t d = 0; d < count; d += loadUnit())
+    vectors.push_back(b.load(pairs, b.at(row, b.mul(b.add(column, d), 2)), 2));
+  return vectors;
+}
+
+/// sum + the products of a key's elements and those of a row of Q, from dim
+/// `column` on.
+Value LanesAreHeadDim::addKey(Value elements, Value queryRow, Value column,
+                              Value sum) {
+  if (!pairsKeys())
+    return b.fma(elements, vectorAt(queryRow, column), sum);
+  Value query = b.load(elements.getType(), b.at(queryRow, b.mul(column, 2)), 2);
+  return addPairProducts(b, query, elements, sum, /*hasInstruction=*/true);
 }
 
 /// Lanes of the result: the sums of the lanes of each vector. A power of two of
@@ -132,14 +152,13 @@ Values LanesAreHeadDim::qkTogether(const KvRows &rows, const KvRows &values,
                                b.mul(panel.head, values.headStride));
     Values queryRows;
     for (int64_t row = 0; row < panelRows(); ++row)
-      queryRows.push_back(rowOf(q, padded(kDim()), panel, row));
+      queryRows.push_back(queryOf(panel, row));
     auto step = [&](Value d, int64_t dims, Values &next) {
-      for (auto [i, elements] :
-           llvm::enumerate(cacheVectors(keyRow, d, dims))) {
-        Value column = b.add(d, int64_t(i) * c.lanes);
+      for (auto [i, elements] : llvm::enumerate(keyVectors(keyRow, d, dims))) {
+        Value column = b.add(d, int64_t(i) * keyUnit());
         for (int64_t row = 0; row < panelRows(); ++row) {
           Value &sum = next[row * partials + int64_t(i) % partials];
-          sum = b.fma(elements, vectorAt(queryRows[row], column), sum);
+          sum = addKey(elements, queryRows[row], column, sum);
         }
       }
     };
@@ -289,167 +308,6 @@ void LanesAreHeadDim::pv(PvOp op, const Panel &panel) {
     });
   if (whole < vDim())
     pvColumns(rows, panel, b.i64(whole), vDim() - whole, rescale);
-}
-
-//===----------------------------------------------------------------------===//
-// With two stages: the keys of the next tile beside the values of this one
-//===----------------------------------------------------------------------===//
-
-/// Key `key` of the next tile and value `key` of this one, of one panel; and
-/// the same half a tile later, mostly in another page: more streams, and Q and
-/// O are read once for both. The score of the next tile's key takes the place
-/// of this one's weight. O stays in scratch memory: a row of it and one of V do
-/// not fit the registers.
-///
-/// The panel's rows go in passes. The first one waits for memory; the others
-/// find keys and values in the first-level cache, and fetch what comes next.
-void LanesAreHeadDim::rowsBeside(const KvRows *keys, const KvRows *values,
-                                 const Panel &panel, Value key, Value apart) {
-  SmallVector<KeyBesideValue> pairs;
-  for (int64_t k = 0; k < keysTogether(); ++k) {
-    Value place = b.add(key, b.mul(apart, k));
-    auto rowAt = [&](const KvRows *rows) {
-      return rows ? TileEmitter::rowOf(rows->pointers, place,
-                                       b.mul(panel.head, rows->headStride))
-                  : Value();
-    };
-    pairs.push_back({b.mul(place, 4), rowAt(keys), rowAt(values)});
-  }
-  int64_t step = rowsOfPass(panelRows(), keysTogether(),
-                            c.kernel.getTarget()->getRegisters());
-  int64_t whole = wholeSteps(panelRows(), step);
-  Value ahead = b.i64(8 * lineBytes);
-  if (whole == step)
-    passBeside(pairs, panel, b.i64(0), step, nullptr);
-  else
-    b.forLoop(b.i64(0), b.i64(whole), step, [&](Value row) {
-      Value isFirst = b.compare(arith::CmpIPredicate::eq, row, b.i64(0));
-      passBeside(pairs, panel, row, step, b.select(isFirst, b.i64(0), ahead));
-    });
-  if (whole < panelRows())
-    passBeside(pairs, panel, b.i64(whole), panelRows() - whole, ahead);
-}
-
-/// Rows `first` to `first + rows - 1` of the panel. What lies `ahead` bytes
-/// after each line is fetched, mostly the rows after these.
-void LanesAreHeadDim::passBeside(ArrayRef<KeyBesideValue> pairs,
-                                 const Panel &panel, Value first, int64_t rows,
-                                 Value ahead) {
-  int64_t count = int64_t(pairs.size()), bytes = bytesOf(c.cache.getElt());
-  auto row = [&](int64_t slot, int64_t cols, int64_t index) {
-    Value start = rowOf(slot, cols, panel, index);
-    return b.at(start, b.mul(first, cols * 4));
-  };
-  bool key = bool(pairs.front().keyRow), value = bool(pairs.front().valueRow);
-  Values scoreRows, queryRows, results, weights;
-  for (int64_t r = 0; r < rows; ++r) {
-    scoreRows.push_back(row(s, padded(c.kvTile()), r));
-    queryRows.push_back(row(q, padded(kDim()), r));
-    results.push_back(row(o, padded(vDim()), r));
-  }
-  for (const KeyBesideValue &pair : pairs)
-    for (Value scores : scoreRows)
-      if (value)
-        weights.push_back(b.splat(scalarAt(b.at(scores, pair.place)), c.lanes));
-
-  auto addKeys = [&](Value d, int64_t dims, Values &sums) {
-    for (int64_t k = 0; k < count; ++k)
-      for (auto [n, elements] :
-           llvm::enumerate(cacheVectors(pairs[k].keyRow, d, dims)))
-        for (int64_t r = 0; r < rows; ++r) {
-          Value query = vectorAt(queryRows[r], b.add(d, int64_t(n) * c.lanes));
-          Value &sum = sums[k * rows + r];
-          sum = b.fma(elements, query, sum);
-        }
-  };
-  auto addValues = [&](Value d, int64_t dims) {
-    SmallVector<Values> elements;
-    for (const KeyBesideValue &pair : pairs)
-      elements.push_back(cacheVectors(pair.valueRow, d, dims));
-    for (size_t n = 0; n < elements[0].size(); ++n)
-      for (int64_t r = 0; r < rows; ++r) {
-        Value column = b.add(d, int64_t(n) * c.lanes);
-        Value sum = vectorAt(results[r], column);
-        for (int64_t k = 0; k < count; ++k)
-          sum = b.fma(elements[k][n], weights[k * rows + r], sum);
-        storeVector(sum, results[r], column);
-      }
-  };
-  // A few elements at a time, so that few of them take registers.
-  auto add = [&](Value d, int64_t dims, bool key, bool value, Values &sums) {
-    for (int64_t at = 0; at < dims; at += loadUnit()) {
-      int64_t some = std::min(loadUnit(), dims - at);
-      if (key)
-        addKeys(b.add(d, at), some, sums);
-      if (value)
-        addValues(b.add(d, at), some);
-    }
-  };
-  int64_t step = std::max(lineBytes / bytes, loadUnit());
-  int64_t wholeKeys = key ? wholeSteps(kDim(), step) : 0;
-  int64_t wholeValues = value ? wholeSteps(vDim(), step) : 0;
-  int64_t both = std::min(wholeKeys, wholeValues);
-  Values sums(key ? count * rows : 0, splat(0));
-  auto walk = [&](int64_t from, int64_t to, bool key, bool value) {
-    if (from == to)
-      return;
-    sums = b.forLoop(
-        b.i64(from), b.i64(to), step, sums, [&](Value d, ValueRange carried) {
-          Values next(carried);
-          Value offset = ahead ? b.add(b.mul(d, bytes), ahead) : Value();
-          for (const KeyBesideValue &pair : pairs) {
-            if (ahead && key)
-              b.prefetch(b.at(pair.keyRow, offset), 3);
-            if (ahead && value)
-              b.prefetch(b.at(pair.valueRow, offset), 3);
-          }
-          add(d, step, key, value, next);
-          return next;
-        });
-  };
-  walk(0, both, true, true);
-  walk(both, wholeKeys, true, false);
-  walk(both, wholeValues, false, true);
-  if (key)
-    add(b.i64(wholeKeys), kDim() - wholeKeys, true, false, sums);
-  if (value)
-    add(b.i64(wholeValues), vDim() - wholeValues, false, true, sums);
-
-  for (size_t at = 0; at < sums.size(); at += mostTogether()) {
-    Values some(ArrayRef(sums).slice(at).take_front(mostTogether()));
-    size_t own = some.size();
-    some.resize(llvm::PowerOf2Ceil(own), some.back());
-    Value scores = sumLanes(some);
-    for (size_t i = 0; i < own; ++i)
-      b.store(
-          vector::ExtractOp::create(b, scores, ArrayRef<int64_t>(int64_t(i))),
-          b.at(scoreRows[(at + i) % size_t(rows)],
-               pairs[(at + i) / size_t(rows)].place));
-  }
-}
-
-/// A first tile may be short, and so may a last one: a pointer past its rows
-/// repeats one that exists, the score there is masked and the weight 0.
-void LanesAreHeadDim::pvBesideQk(PvOp pv, QkOp qk) {
-  auto rowsOf = [&](Value ref) { return &c.kvRows.find(ref)->second; };
-  const KvRows *keys = qk ? rowsOf(qk.getK()) : nullptr;
-  const KvRows *values = pv ? rowsOf(pv.getV()) : nullptr;
-  Value half = b.i64(c.kvTile() / keysTogether());
-  if (!keys || !values)
-    if (Value valid = (keys ? keys : values)->valid)
-      half = b.ceilDiv(b.widen(valid), keysTogether());
-  if (!pv)
-    c.scores[qk.getS()] = {s, keys->valid};
-  if (!visitsByToken())
-    return forEachPanel([&](const Panel &panel) {
-      b.forLoop(b.i64(0), half, 1,
-                [&](Value key) { rowsBeside(keys, values, panel, key, half); });
-    });
-  b.forLoop(b.i64(0), half, 1, [&](Value key) {
-    forEachPanel([&](const Panel &panel) {
-      rowsBeside(keys, values, panel, key, half);
-    });
-  });
 }
 
 /// O, where its scale changes; mostly it does not.

@@ -69,6 +69,33 @@ TEST(RankTiles, DecodeTakesAllHeadsOfTwoBlocks) {
   EXPECT_EQ(best("x86-64-v3", spec(16, 16, 256), Variant::Decode).heads, 16);
 }
 
+// Wide vectors: rows are fetched as they are due, or, where Q and O of all
+// heads do not stay in L1 beside them, a tile at once.
+TEST(RankTiles, DecodeFetchesRowsOnWideMachines) {
+  auto prefetch = [](const char *on, int64_t group, KvLayout layout,
+                     DType type) {
+    AttentionSpec shape = spec(8 * group, 8, 128);
+    shape.layout = layout;
+    shape.qType = shape.kvType = type;
+    Schedule s = best(on, shape, Variant::Decode);
+    EXPECT_EQ(s.heads, 8);
+    EXPECT_EQ(s.kvTile, 32);
+    EXPECT_EQ(s.blockRows, group);
+    return s.prefetch;
+  };
+  for (DType type : {DType::F32, DType::BF16, DType::F16}) {
+    for (int64_t group : {2, 4, 8}) {
+      EXPECT_EQ(prefetch("x86-64-v3", group, KvLayout::HND, type), 1);
+      EXPECT_EQ(prefetch("x86-64-v3", group, KvLayout::NHD, type), 1);
+      EXPECT_EQ(prefetch("avx512-bf16", group, KvLayout::HND, type), 2);
+    }
+    EXPECT_EQ(prefetch("avx512-bf16", 2, KvLayout::NHD, type), 2);
+    EXPECT_EQ(prefetch("avx512-bf16", 4, KvLayout::NHD, type),
+              type == DType::BF16 ? 2 : 3);
+    EXPECT_EQ(prefetch("avx512-bf16", 8, KvLayout::NHD, type), 3);
+  }
+}
+
 TEST(RankTiles, RowsOfATokenAreOneBlockOfDecode) {
   for (KvLayout layout : {KvLayout::NHD, KvLayout::HND})
     for (int64_t group : {1, 2, 3, 4, 5, 7, 8, 12, 16}) {

@@ -214,17 +214,75 @@ TEST(SramFit, TwoStagesWalkTwoStreams) {
   EXPECT_EQ(part(level(use(), "L1"), "Q and O of all heads"), 8 * 4 * 256 * 4);
 }
 
+// With two stages and prefetch: rows that are due are in L1, too, and so should
+// be Q and O of all heads where rows are visited token by token.
+TEST(SramFit, FetchedRowsTakeRoom) {
+  Schedule s;
+  s.lanes = Schedule::Lanes::HeadDim;
+  s.qTile = s.blockRows = 4;
+  s.kvTile = 32;
+  s.heads = 8;
+  s.stages = 2;
+  AttentionSpec shape = spec(32, 8, 128);
+  shape.layout = KvLayout::NHD;
+  auto use = [&](const char *on, int64_t prefetch) {
+    s.prefetch = prefetch;
+    return evaluate(s, machine(on), shape);
+  };
+  // Two keys and two values, 2048 bytes ahead of each.
+  EXPECT_EQ(part(level(use("x86-64-v4", 2), "L1"), "rows of K and V"),
+            2 * 256 * 4 + 4 * 2048);
+  // 32 rows of Q and O and their scores are not all that L1 must hold: 44 of
+  // 48 KiB are too much. Each key meets 4 rows as long as its own and its
+  // value's.
+  EXPECT_NEAR(step(use("x86-64-v4", 2), "Q and O that leave L1"), 0.4, 1e-12);
+  EXPECT_EQ(step(use("x86-64-v4", 1), "Q and O that leave L1"), 0);
+  EXPECT_EQ(step(use("x86-64-v4", 3), "Q and O that leave L1"), 0);
+  shape.layout = KvLayout::HND;
+  EXPECT_EQ(step(use("x86-64-v4", 2), "Q and O that leave L1"), 0);
+  // A whole tile on its way is in L2.
+  TileCandidate c = use("x86-64-v4", 3);
+  EXPECT_EQ(part(level(c, "L2"), "K and V on their way"), 8 * 32 * 256 * 4);
+  EXPECT_EQ(part(level(c, "L1"), "rows of K and V"), 2 * 256 * 4);
+  EXPECT_NEAR(step(c, "a tile fetched at once"), 0.15, 1e-12);
+
+  EXPECT_NEAR(step(use("x86-64-v4", 1), "rows fetched"), 0.3, 1e-12);
+  EXPECT_EQ(step(use("x86-64-v4", 2), "rows fetched"), 0);
+  EXPECT_EQ(step(use("x86-64-v3", 1), "rows fetched"), 0);
+  EXPECT_NEAR(step(use("x86-64-v3", 2), "rows fetched"), 0.1, 1e-12);
+
+  // Keys that meet pairs of bf16 leave Q half as large.
+  shape.qType = shape.kvType = DType::BF16;
+  EXPECT_EQ(part(level(use("avx512-bf16", 2), "L1"), "Q and O of a head"),
+            4 * (128 * 2 + 128 * 4));
+  EXPECT_EQ(part(level(use("x86-64-v4", 2), "L1"), "Q and O of a head"),
+            4 * 256 * 4);
+}
+
 // A score and a weight of each row for each of two keys and two values, beside
-// 8 other registers; half of the rows at most.
+// 8 other registers; half of the rows at most where nothing fetches them, else
+// passes of about the same length.
 TEST(SramFit, RowsOfAPassFitTheRegisters) {
-  EXPECT_EQ(rowsOfPass(/*blockRows=*/1, /*streams=*/2, /*registers=*/16), 1);
-  EXPECT_EQ(rowsOfPass(2, 2, 16), 1);
-  EXPECT_EQ(rowsOfPass(3, 2, 16), 2);
-  EXPECT_EQ(rowsOfPass(4, 2, 16), 2);
-  EXPECT_EQ(rowsOfPass(16, 2, 16), 2);
-  EXPECT_EQ(rowsOfPass(16, 1, 16), 4);
-  EXPECT_EQ(rowsOfPass(4, 2, 32), 2);
-  EXPECT_EQ(rowsOfPass(16, 2, 32), 6);
+  auto unfetched = [](int64_t rows, int64_t streams, int64_t registers) {
+    return rowsOfPass(rows, streams, registers, /*fetched=*/false);
+  };
+  EXPECT_EQ(unfetched(1, 2, 16), 1);
+  EXPECT_EQ(unfetched(2, 2, 16), 1);
+  EXPECT_EQ(unfetched(3, 2, 16), 2);
+  EXPECT_EQ(unfetched(4, 2, 16), 2);
+  EXPECT_EQ(unfetched(16, 2, 16), 2);
+  EXPECT_EQ(unfetched(16, 1, 16), 4);
+  EXPECT_EQ(unfetched(4, 2, 32), 2);
+  EXPECT_EQ(unfetched(16, 2, 32), 6);
+  auto fetched = [](int64_t rows, int64_t registers) {
+    return rowsOfPass(rows, 2, registers, /*fetched=*/true);
+  };
+  EXPECT_EQ(fetched(1, 32), 1);
+  EXPECT_EQ(fetched(4, 32), 4);
+  EXPECT_EQ(fetched(6, 32), 6);
+  EXPECT_EQ(fetched(7, 32), 4);
+  EXPECT_EQ(fetched(16, 32), 6);
+  EXPECT_EQ(fetched(4, 16), 2);
 
   Schedule s;
   s.lanes = Schedule::Lanes::HeadDim;
