@@ -58,8 +58,7 @@ std::vector<peers::SgemmAttention *>
 usablePeers(peers::Peers &peers, ScheduleBench &bench, StringRef spec) {
   std::vector<peers::SgemmAttention *> result;
   for (const auto &peer : peers.present) {
-    std::string reason =
-        peers::SgemmAttention::refusal(bench.bench().problem().shape);
+    std::string reason = peer->refusal(bench.bench().problem().shape);
     if (reason.empty()) {
       bench.bench().clearOutput();
       timePeer(bench, *peer);
