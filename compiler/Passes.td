@@ -149,8 +149,10 @@ def CpuExpandMath : Pass<"pagoda-cpu-expand-math"> {
 
     After: `arith` and `vector.fma` on `vector<8xf32>`
   }];
+  let options = [Option<"scalef", "scalef", "bool", "false",
+    "Multiply vectors of 16 by powers of two with AVX-512's vscalefps">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
-    "::mlir::vector::VectorDialect"];
+    "::mlir::vector::VectorDialect", "::mlir::LLVM::LLVMDialect"];
 }
 
 def NvidiaAssignLayouts : Pass<"pagoda-nvidia-assign-layouts", "::mlir::ModuleOp"> {

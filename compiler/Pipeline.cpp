@@ -9,6 +9,7 @@
 #include "compiler/Passes.h"
 #include "compiler/target/nvidia/ir/FragmentDialect.h"
 #include "dialect/Dialect.h"
+#include "runtime/include/pagoda/kernel_abi.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
@@ -53,7 +54,9 @@ static void buildCpuTarget(OpPassManager &passes, const Machine &machine) {
   passes.addPass(createCpuLowerCache(options));
   passes.addPass(createCpuAssignLayouts());
   passes.addPass(createCpuLowerTiles());
-  passes.addPass(createCpuExpandMath());
+  CpuExpandMathOptions math;
+  math.scalef = machine.cpuFeatures & PAGODA_CPU_AVX512F;
+  passes.addPass(createCpuExpandMath(math));
   // Control flow is structured here: there are no blocks to merge or remove,
   // and to look for them takes a quarter of this phase.
   GreedyRewriteConfig config;

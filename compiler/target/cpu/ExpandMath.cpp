@@ -26,8 +26,10 @@ namespace pagoda {
 
 namespace {
 struct CpuExpandMathPass : pagoda::impl::CpuExpandMathBase<CpuExpandMathPass> {
+  using CpuExpandMathBase::CpuExpandMathBase;
+
   void runOnOperation() override {
-    pagoda::expandExp2(getOperation());
+    pagoda::expandExp2(getOperation(), scalef);
     RewritePatternSet patterns(&getContext());
     populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
       return name == math::LogOp::getOperationName() ||

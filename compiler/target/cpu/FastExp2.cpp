@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Expands f32 math.exp2 into twelve elementwise ops, eleven where the operand
-// is known not to be positive. LLVM would call libm once per lane instead,
-// which costs a prefill kernel nearly half of its speed.
+// is known not to be positive, eight where vscalefps multiplies by the power of
+// two. LLVM would call libm once per lane instead, which costs a prefill kernel
+// nearly half of its speed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,28 +28,42 @@ static constexpr float coefficients[] = {
 /// f32's exponent, in the low mantissa bits.
 static constexpr float roundingMagic = 12582912.0f + 126; // 1.5 * 2^23 + 126
 
-static Value expand(CpuBuilder &b, Value x, bool nonPositive) {
-  auto type = dyn_cast<VectorType>(x.getType());
-  auto constant = [&](float value) -> Value {
-    Attribute attribute = b.getF32FloatAttr(value);
-    if (type)
-      return arith::ConstantOp::create(b,
-                                       DenseElementsAttr::get(type, attribute));
-    return arith::ConstantOp::create(b, cast<TypedAttr>(attribute));
-  };
-  Type bitsType = b.getI32Type();
-  if (type)
-    bitsType = VectorType::get(type.getShape(), bitsType);
-  auto bits = [&](Value value) {
-    return arith::BitcastOp::create(b, bitsType, value);
-  };
+namespace {
+
+/// Expands the exponentials of values of one type.
+struct Expansion {
+  CpuBuilder &b;
+  Type type;
+
+  Value constant(float value) {
+    return constantOf(b.getF32FloatAttr(value), type);
+  }
+  Value constantOf(TypedAttr element, Type type) {
+    if (auto vector = dyn_cast<VectorType>(type))
+      element = DenseElementsAttr::get(vector, Attribute(element));
+    return arith::ConstantOp::create(b, element);
+  }
+  /// 2^fraction, times `factor`, for a fraction in [-1/2, 1/2].
+  Value polynomial(Value fraction, float factor) {
+    Value sum = constant(factor * coefficients[4]);
+    for (float coefficient : {coefficients[3], coefficients[2], coefficients[1],
+                              coefficients[0], 1.0f})
+      sum = b.fma(sum, fraction, constant(factor * coefficient));
+    return sum;
+  }
+  Value shiftedIntoPlace(Value x, bool nonPositive);
+  Value scaled(Value x);
+};
+
+} // namespace
+
+/// The power of two that is shifted into place is 2^(n - 1), n the nearest
+/// integer: 0 for n = -126, and finite for 128, where the product overflows. A
+/// NaN does not compare and passes.
+Value Expansion::shiftedIntoPlace(Value x, bool nonPositive) {
   auto compare = [&](arith::CmpFPredicate predicate, Value l, Value r) {
     return arith::CmpFOp::create(b, predicate, l, r);
   };
-
-  // The power of two that is shifted into place is 2^(n - 1), n the nearest
-  // integer: 0 for n = -126, and finite for 128, where the product overflows.
-  // A NaN does not compare and passes.
   Value most = constant(128.0f), least = constant(-126.0f);
   Value clamped = x;
   if (!nonPositive)
@@ -59,27 +74,45 @@ static Value expand(CpuBuilder &b, Value x, bool nonPositive) {
   Value magic = constant(roundingMagic);
   Value shifted = b.addf(clamped, magic);
   Value fraction = b.subf(clamped, b.subf(shifted, magic));
-  Value sum = constant(2 * coefficients[4]);
-  for (float coefficient : {coefficients[3], coefficients[2], coefficients[1],
-                            coefficients[0], 1.0f})
-    sum = b.fma(sum, fraction, constant(2 * coefficient));
+  Value sum = polynomial(fraction, 2);
 
-  Attribute shift = b.getI32IntegerAttr(23);
-  Value amount =
-      type ? Value(arith::ConstantOp::create(
-                 b, DenseElementsAttr::get(cast<VectorType>(bitsType), shift)))
-           : Value(arith::ConstantOp::create(b, cast<TypedAttr>(shift)));
-  Value power = arith::ShLIOp::create(b, bits(shifted), amount);
-  return b.mulf(sum, arith::BitcastOp::create(b, x.getType(), power));
+  Type bitsType = b.getI32Type();
+  if (auto vector = dyn_cast<VectorType>(type))
+    bitsType = VectorType::get(vector.getShape(), bitsType);
+  Value amount = constantOf(b.getI32IntegerAttr(23), bitsType);
+  Value bits = arith::BitcastOp::create(b, bitsType, shifted);
+  Value power = arith::ShLIOp::create(b, bits, amount);
+  return b.mulf(sum, arith::BitcastOp::create(b, type, power));
 }
 
-void pagoda::expandExp2(Operation *root) {
-  root->walk([](math::Exp2Op op) {
-    if (!getElementTypeOrSelf(op.getType()).isF32())
+/// An infinite x leaves NaN for a fraction, and vscalefps says that NaN times
+/// 2^-inf is 0 and times 2^inf is inf (Intel's manual, VSCALEFPS, special
+/// cases): nothing needs to be compared. Any other NaN stays.
+Value Expansion::scaled(Value x) {
+  Value nearest = math::RoundEvenOp::create(b, x);
+  Value passthrough = constant(0.0f);
+  Value all = arith::ConstantOp::create(b, b.getI16IntegerAttr(-1));
+  constexpr int64_t currentRounding = 4;
+  Value operands[] = {polynomial(b.subf(x, nearest), 1), nearest, passthrough,
+                      all, b.i32(currentRounding)};
+  return LLVM::CallIntrinsicOp::create(
+             b, type, b.getStringAttr("llvm.x86.avx512.mask.scalef.ps.512"),
+             ValueRange(operands))
+      .getResult(0);
+}
+
+void pagoda::expandExp2(Operation *root, bool hasScalef) {
+  root->walk([&](math::Exp2Op op) {
+    Type type = op.getType();
+    if (!getElementTypeOrSelf(type).isF32())
       return;
     CpuBuilder b(op.getLoc(), op);
+    Expansion expansion{b, type};
+    bool scales = hasScalef && type == b.vectorType(16);
     op.replaceAllUsesWith(
-        expand(b, op.getOperand(), op->hasAttr(nonPositiveName)));
+        scales ? expansion.scaled(op.getOperand())
+               : expansion.shiftedIntoPlace(op.getOperand(),
+                                            op->hasAttr(nonPositiveName)));
     op.erase();
   });
 }

@@ -19,9 +19,12 @@ namespace pagoda {
 /// x in (-125.5, 128) the result is within 2.5 units in the last place of 2^x,
 /// and exact for integers. Up to -125.5 (-inf included) it is 0. From 128 on it
 /// is +inf. NaN stays NaN. An op that says its operand is not positive is
-/// spared the comparison with 128. tests/unit/target/cpu/FastExp2Test.cpp
-/// checks this over all floats.
-void expandExp2(mlir::Operation *root);
+/// spared the comparison with 128.
+///
+/// With `hasScalef` (AVX-512) vectors of 16 are multiplied by vscalefps, which
+/// needs no comparison at all; results below 2^-126 are then subnormal, not 0.
+/// tests/unit/target/cpu/FastExp2Test.cpp checks all this over all floats.
+void expandExp2(mlir::Operation *root, bool hasScalef = false);
 
 } // namespace pagoda
 

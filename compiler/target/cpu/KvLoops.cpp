@@ -141,6 +141,14 @@ void KvLoops::lower(KvLoopOp op) {
         panel.clearBegin = inTile(fullBegin);
         panel.clearEnd = b.max(panel.clearEnd, panel.clearBegin);
       }
+      if (c.vectorEnds) {
+        int64_t vectors = emitter.panelVectors();
+        Value ends =
+            b.at(c.slot(*c.vectorEnds), b.mul(panel.index, vectors * 4));
+        for (int64_t n = 0; n + 1 < vectors; ++n)
+          panel.vectorEnds.push_back(
+              inTile(b.load(b.i32Type(), b.at(ends, n * 4))));
+      }
       Value some = b.compare(Predicate::sgt, panel.valid, b.i32(0));
       Value begun = b.compare(Predicate::slt, begin, b.add(j, c.kvTile()));
       b.ifThen(arith::AndIOp::create(b, some, begun), [&] { body(panel); });

@@ -207,14 +207,19 @@ void LanesAreQueries::softmaxStep(SoftmaxStepOp op, const Panel &panel) {
   Values before;
   for (int64_t n = 0; n < vectors(); ++n)
     before.push_back(loadRow(rowsM, n));
-  Values after = b.forLoop(
-      firstKey(panel), keys, 1, before, [&](Value key, ValueRange carried) {
-        Value row = scoresOf(panel, key);
-        Values next;
-        for (int64_t n = 0; n < vectors(); ++n)
-          next.push_back(b.maxf(loadRow(row, n), carried[n]));
-        return next;
-      });
+  Values after;
+  Values largest = c.scores.lookup(op.getS()).largest;
+  for (auto [score, state] : llvm::zip(largest, before))
+    after.push_back(b.maxf(score, state));
+  if (largest.empty())
+    after = b.forLoop(firstKey(panel), keys, 1, before,
+                      [&](Value key, ValueRange carried) {
+                        Value row = scoresOf(panel, key);
+                        Values next;
+                        for (int64_t n = 0; n < vectors(); ++n)
+                          next.push_back(b.maxf(loadRow(row, n), carried[n]));
+                        return next;
+                      });
 
   // The difference first: a score may be so large that s c - m c, rounded, is
   // nowhere near (s - m) c. The sum of a tile is taken by itself before it

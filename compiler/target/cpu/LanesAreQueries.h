@@ -59,6 +59,7 @@ public:
 
   bool visitsInTurn() const override { return !naive(); }
   int64_t panelRows() const override { return vectors() * c.lanes; }
+  int64_t panelVectors() const override { return naive() ? 1 : vectors(); }
   void prepareTile(const KvRows &keys, const KvRows &values,
                    Value head) override;
   void prefetchNext(const KvRows &keys, const KvRows &values,
@@ -135,14 +136,20 @@ private:
     return b.mul(b.ceilDiv(keys, weightStep() * (c.takesPairs() ? 2 : 1)),
                  weightStep());
   }
-  /// Where a panel's keys begin, rounded down to whole steps of both products.
+  /// Keys in whole steps of both products.
+  int64_t keyStep() const {
+    return std::lcm(blockRows(), weightStep() * (c.takesPairs() ? 2 : 1));
+  }
+  /// Where a panel's keys begin, rounded down to whole steps.
   Value firstKey(const Panel &panel) {
     if (!panel.begin)
       return b.i64(0);
-    int64_t step =
-        std::lcm(blockRows(), weightStep() * (c.takesPairs() ? 2 : 1));
-    return b.mul(b.div(b.widen(panel.begin), step), step);
+    return b.mul(b.div(b.widen(panel.begin), keyStep()), keyStep());
   }
+  /// Calls body(n, first, last) for the keys that meet vectors n and those
+  /// after it.
+  void forEachStep(const Panel &panel,
+                   llvm::function_ref<void(int64_t, Value, Value)> body);
   /// The panel's part of S^T, from row `index` (a key) on.
   Value scoresOf(const Panel &panel, Value index) {
     Value scores = naive() ? panelOf(s, c.kvTile(), panel) : c.slot(s);
@@ -171,6 +178,8 @@ private:
   void storeRows(const Panel &panel, Type type);
   void fetchRows(const Panel &panel, Value column);
   void packPairs(const KvRows &values, Value head);
+  Values qkRows(const KvRows &rows, const Panel &panel, int64_t firstVector,
+                Value first, Value last, Values largest);
   void pvColumns(const KvRows &rows, const Panel &panel, Value column,
                  int64_t count, ValueRange scale);
 

@@ -22,6 +22,8 @@
 
 #include "runtime/include/pagoda/kernel_abi.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace pagoda;
 
@@ -133,14 +135,50 @@ void LanesAreQueries::prefetchNext(const KvRows &keys, const KvRows &values,
   fetch(values, vDim());
 }
 
+/// Rows see more keys the later they are, so that the keys of a masked tile
+/// form a staircase: the first vectors of rows are done while the last still
+/// see some. Steps begin at whole steps of both products.
+void LanesAreQueries::forEachStep(
+    const Panel &panel, llvm::function_ref<void(int64_t, Value, Value)> body) {
+  Value first = firstKey(panel), end = keyCount(panel);
+  for (auto [n, seen] : llvm::enumerate(panel.vectorEnds)) {
+    Value whole = b.mul(b.ceilDiv(b.widen(seen), keyStep()), keyStep());
+    Value last = b.min(b.max(whole, first), end);
+    body(int64_t(n), first, last);
+    first = last;
+  }
+  body(int64_t(panel.vectorEnds.size()), first, end);
+}
+
 void LanesAreQueries::qk(QkOp op, const Panel &panel) {
   const KvRows &rows = c.kvRows.find(op.getK())->second;
+  Scores &scores = c.scores[op.getS()] = {s, panel.valid};
+  // Where nothing comes between, softmax takes the largest scores of a tile
+  // while they are in registers.
+  bool asTheyAre =
+      !naive() && llvm::all_of(op.getS().getUsers(), [](Operation *user) {
+        return isa<SoftmaxStepOp>(user);
+      });
+  if (asTheyAre && !panel.valid)
+    scores.largest = splats(-std::numeric_limits<float>::infinity(), vectors());
+  forEachStep(panel, [&](int64_t vector, Value first, Value last) {
+    scores.largest = qkRows(rows, panel, vector, first, last, scores.largest);
+  });
+}
+
+/// Keys [first, last) with vector `firstVector` of the panel and those after
+/// it. Vectors before it see none of them. Returns the larger of `largest` and
+/// the rows' scores, where it is given.
+Values LanesAreQueries::qkRows(const KvRows &rows, const Panel &panel,
+                               int64_t firstVector, Value first, Value last,
+                               Values largest) {
   Type type = c.packsKeys() ? b.getF32Type() : c.cache.getElt();
   int64_t block = blockRows(), columns = qColumns();
+  int64_t width = vectors() - firstVector;
   int64_t bytes = c.takesPairs() ? 4 : bytesOf(type);
   Value queries = panelOf(q, columns, panel);
   Value headOffset = b.mul(panel.head, rows.headStride);
-  c.scores[op.getS()] = {s, panel.valid};
+  Value lowest = splats(-std::numeric_limits<float>::infinity(), 1)[0];
   auto rowAt = [&](Value key) {
     return c.packsKeys() ? b.at(c.slot(packedKeys), b.mul(key, kDim() * 4))
                          : rowOf(rows.pointers, key, headOffset);
@@ -148,62 +186,72 @@ void LanesAreQueries::qk(QkOp op, const Panel &panel) {
 
   // Key rows in groups of block_rows; those past the valid count of a last
   // group point at a row that exists, and what they give is not looked at.
-  b.forLoop(firstKey(panel), keyCount(panel), block, [&](Value key) {
-    SmallVector<Value> pointers, nextRows;
-    for (int64_t r = 0; r < block; ++r) {
-      Value index = b.add(key, r);
-      if (c.kvTile() % block)
-        index = b.min(index, b.i64(c.kvTile() - 1));
-      pointers.push_back(rowAt(index));
-      Value later = b.min(b.add(key, block + r), b.i64(c.kvTile() - 1));
-      nextRows.push_back(rowAt(later));
-    }
-    auto step = [&](Value d, int64_t ahead, Values sums) {
-      Value row = b.at(b.at(queries, b.mul(d, rowBytes())), ahead * rowBytes());
-      Values vectorsOfQ;
-      for (int64_t n = 0; n < vectors(); ++n)
-        vectorsOfQ.push_back(loadFactor(row, n));
-      for (int64_t r = 0; r < block; ++r) {
-        Value splat = broadcastFactor(
-            type, b.at(b.at(pointers[r], b.mul(d, bytes)), ahead * bytes));
-        for (int64_t n = 0; n < vectors(); ++n) {
-          Value &sum = sums[r * vectors() + n];
-          sum = multiplyAdd(splat, vectorsOfQ[n], sum);
+  return b.forLoop(
+      first, last, block, largest, [&](Value key, ValueRange soFar) {
+        SmallVector<Value> pointers, nextRows;
+        for (int64_t r = 0; r < block; ++r) {
+          Value index = b.add(key, r);
+          if (c.kvTile() % block)
+            index = b.min(index, b.i64(c.kvTile() - 1));
+          pointers.push_back(rowAt(index));
+          Value later = b.min(b.add(key, block + r), b.i64(c.kvTile() - 1));
+          nextRows.push_back(rowAt(later));
         }
-      }
-      return sums;
-    };
-    // A cache line of f32 at a time, and of the next rows meanwhile. Masked
-    // tiles are few and get by with less code: generating it takes time.
-    const int64_t unroll = panel.valid ? 8 : lineBytes / 4;
-    int64_t whole = columns / unroll * unroll;
-    Values sums = splats(0, block * vectors());
-    if (whole)
-      sums = b.forLoop(b.i64(0), b.i64(whole), unroll, sums,
-                       [&](Value d, ValueRange carried) {
-                         Values next(carried);
-                         for (int64_t ahead = 0; ahead < unroll; ++ahead) {
-                           // The block's prefetches, spread over the line's
-                           // steps.
-                           for (int64_t r = 0; r < block; ++r)
-                             if (r * unroll / block == ahead)
-                               b.prefetch(b.at(nextRows[r], b.mul(d, bytes)),
-                                          /*locality=*/3);
-                           next = step(d, ahead, next);
-                         }
-                         return next;
-                       });
-    for (int64_t d = whole; d < columns; ++d)
-      sums = step(b.i64(d), 0, sums);
-    for (int64_t r = 0; r < block; ++r) {
-      Value index = b.add(key, r);
-      if (c.kvTile() % block)
-        index = b.min(index, b.i64(c.kvTile() - 1));
-      Value target = scoresOf(panel, index);
-      for (int64_t n = 0; n < vectors(); ++n)
-        storeRow(sums[r * vectors() + n], target, n);
-    }
-  });
+        auto step = [&](Value d, int64_t ahead, Values sums) {
+          Value row =
+              b.at(b.at(queries, b.mul(d, rowBytes())), ahead * rowBytes());
+          Values vectorsOfQ;
+          for (int64_t n = 0; n < width; ++n)
+            vectorsOfQ.push_back(loadFactor(row, firstVector + n));
+          for (int64_t r = 0; r < block; ++r) {
+            Value splat = broadcastFactor(
+                type, b.at(b.at(pointers[r], b.mul(d, bytes)), ahead * bytes));
+            for (int64_t n = 0; n < width; ++n) {
+              Value &sum = sums[r * width + n];
+              sum = multiplyAdd(splat, vectorsOfQ[n], sum);
+            }
+          }
+          return sums;
+        };
+        // A cache line of f32 at a time, and of the next rows meanwhile. Masked
+        // tiles are few and get by with less code: generating it takes time.
+        const int64_t unroll = panel.valid ? 8 : lineBytes / 4;
+        int64_t whole = columns / unroll * unroll;
+        Values sums = splats(0, block * width);
+        if (whole)
+          sums =
+              b.forLoop(b.i64(0), b.i64(whole), unroll, sums,
+                        [&](Value d, ValueRange carried) {
+                          Values next(carried);
+                          for (int64_t ahead = 0; ahead < unroll; ++ahead) {
+                            // The block's prefetches, spread over the line's
+                            // steps.
+                            for (int64_t r = 0; r < block; ++r)
+                              if (r * unroll / block == ahead)
+                                b.prefetch(b.at(nextRows[r], b.mul(d, bytes)),
+                                           /*locality=*/3);
+                            next = step(d, ahead, next);
+                          }
+                          return next;
+                        });
+        for (int64_t d = whole; d < columns; ++d)
+          sums = step(b.i64(d), 0, sums);
+        for (int64_t r = 0; r < block; ++r) {
+          Value index = b.add(key, r);
+          if (c.kvTile() % block)
+            index = b.min(index, b.i64(c.kvTile() - 1));
+          Value target = scoresOf(panel, index);
+          for (int64_t n = 0; n < vectors(); ++n)
+            storeRow(n < firstVector ? lowest
+                                     : sums[r * width + n - firstVector],
+                     target, n);
+        }
+        Values next(soFar);
+        for (auto [n, value] : llvm::enumerate(next))
+          for (int64_t r = 0; r < block; ++r)
+            value = b.maxf(sums[r * width + int64_t(n)], value);
+        return next;
+      });
 }
 
 /// Fetches rows that will be waited for otherwise, a share with each block of
@@ -255,10 +303,10 @@ void LanesAreQueries::pvColumns(const KvRows &rows, const Panel &panel,
   Value block = b.at(c.slot(packed), b.mul(column, pColumns() * 4));
   Value keys = keyCount(panel);
   // `key`: a key, or a pair of them.
-  auto step = [&](Value key, int64_t ahead, Values next) {
+  auto step = [&](int64_t firstVector, Value key, int64_t ahead, Values next) {
     Value row = b.at(b.at(p, b.mul(key, rowBytes())), ahead * rowBytes());
     Values vectorsOfP;
-    for (int64_t n = 0; n < vectors(); ++n)
+    for (int64_t n = firstVector; n < vectors(); ++n)
       vectorsOfP.push_back(loadFactor(row, n));
     // A last pair of keys may lack its second.
     Value mask;
@@ -271,22 +319,44 @@ void LanesAreQueries::pvColumns(const KvRows &rows, const Panel &panel,
                 : rowOf(rows.pointers + ahead * 8, key, offset);
     for (int64_t r = 0; r < count; ++r) {
       Value splat = broadcastFactor(type, b.at(values, r * bytes), mask);
-      for (int64_t n = 0; n < vectors(); ++n) {
+      for (int64_t n = firstVector; n < vectors(); ++n) {
         Value &sum = next[r * vectors() + n];
-        sum = multiplyAdd(splat, vectorsOfP[n], sum);
+        sum = multiplyAdd(splat, vectorsOfP[n - firstVector], sum);
       }
     }
     return next;
   };
-  Value first = b.div(firstKey(panel), c.takesPairs() ? 2 : 1);
-  Values sums = b.forLoop(
-      first, weightCount(panel), weightStep(), splats(0, count * vectors()),
-      [&](Value key, ValueRange carried) {
-        Values next(carried);
-        for (int64_t ahead = 0; ahead < weightStep(); ++ahead)
-          next = step(key, ahead, next);
-        return next;
-      });
+  Values sums = splats(0, count * vectors());
+  forEachStep(panel, [&](int64_t firstVector, Value first, Value last) {
+    // Vectors that the step leaves alone are not carried through its loop.
+    auto taken = [&](int64_t sum) { return sum % vectors() >= firstVector; };
+    Values some;
+    for (auto [i, sum] : llvm::enumerate(sums))
+      if (taken(int64_t(i)))
+        some.push_back(sum);
+    int64_t perColumn = c.takesPairs() ? 2 : 1;
+    auto columnOf = [&](Value key) {
+      return b.mul(b.ceilDiv(key, weightStep() * perColumn), weightStep());
+    };
+    some =
+        b.forLoop(columnOf(first), columnOf(last), weightStep(), some,
+                  [&](Value key, ValueRange carried) {
+                    Values next = sums;
+                    for (int64_t i = 0, at = 0; i < int64_t(next.size()); ++i)
+                      if (taken(i))
+                        next[i] = carried[at++];
+                    for (int64_t ahead = 0; ahead < weightStep(); ++ahead)
+                      next = step(firstVector, key, ahead, next);
+                    Values kept;
+                    for (auto [i, sum] : llvm::enumerate(next))
+                      if (taken(int64_t(i)))
+                        kept.push_back(sum);
+                    return kept;
+                  });
+    for (int64_t i = 0, at = 0; i < int64_t(sums.size()); ++i)
+      if (taken(i))
+        sums[i] = some[at++];
+  });
   auto finish = [&](bool isFirst) {
     for (int64_t r = 0; r < count; ++r)
       for (int64_t n = 0; n < vectors(); ++n) {

@@ -84,6 +84,7 @@ private:
   void lowerKvRange(KvRangeOp op);
   void computePanelRanges(KvRangeOp op);
   SmallVector<Value> visibleKeys(KvRangeOp op, Value seq, Value qLo, Value qHi);
+  SmallVector<Value> keysOfRows(KvRangeOp op, Value firstRow, Value lastRow);
   KernelDescription describe();
 
   CpuBuilder &b;
@@ -289,6 +290,17 @@ SmallVector<Value> KernelLowering::visibleKeys(KvRangeOp op, Value seq,
   return emitScalarRegion(c, op.getBody(), {seq, qLo, qHi});
 }
 
+/// The same for packed rows firstRow to lastRow of the item.
+SmallVector<Value> KernelLowering::keysOfRows(KvRangeOp op, Value firstRow,
+                                              Value lastRow) {
+  auto coordinate = [&](int64_t array, Value row) {
+    return b.load(b.i32Type(), b.at(c.slot(array), b.mul(b.widen(row), 4)));
+  };
+  return visibleKeys(op, coordinate(c.rowSequences, firstRow),
+                     coordinate(c.rowPositions, firstRow),
+                     coordinate(c.rowPositions, lastRow));
+}
+
 void KernelLowering::lowerKvRange(KvRangeOp op) {
   Value begin = c.item.kvBegin, end = c.item.kvEnd;
   SmallVector<Value> keys;
@@ -346,20 +358,30 @@ void KernelLowering::computePanelRanges(KvRangeOp op) {
   c.panelRanges = c.slots.reserve(emitter->panels() * 16);
   int64_t rows = emitter->panelRows();
   Value count = b.ceilDiv(c.item.packedRows, rows);
+  Value last = b.sub(c.item.packedRows, 1);
   b.forLoop(b.i32(0), count, 1, [&](Value panel) {
-    Value firstRow = b.mul(panel, rows);
-    Value lastRow = b.sub(b.min(b.add(firstRow, rows), c.item.packedRows), 1);
-    auto coordinate = [&](int64_t array, Value row) {
-      return b.load(b.i32Type(), b.at(c.slot(array), b.mul(b.widen(row), 4)));
-    };
+    Value row = b.mul(panel, rows);
     SmallVector<Value> keys =
-        visibleKeys(op, coordinate(c.rowSequences, firstRow),
-                    coordinate(c.rowPositions, firstRow),
-                    coordinate(c.rowPositions, lastRow));
+        keysOfRows(op, row, b.min(b.add(row, rows - 1), last));
     Value range = b.at(c.slot(*c.panelRanges), b.mul(b.widen(panel), 16));
     for (auto [i, key] : llvm::enumerate(keys))
       b.store(key, b.at(range, i * 4));
   });
+
+  // The rows of a vector and of those before it see even fewer.
+  int64_t vectors = emitter->panelVectors(), lanes = rows / vectors;
+  if (vectors == 1)
+    return;
+  c.vectorEnds = c.slots.reserve(emitter->panels() * vectors * 4);
+  b.forLoop(b.i32(0), b.mul(count, vectors), 1, b.i32(0),
+            [&](Value vector, ValueRange before) {
+              Value row = b.min(b.mul(vector, lanes), last);
+              Value lastRow = b.min(b.add(row, lanes - 1), last);
+              Value end = b.max(before[0], keysOfRows(op, row, lastRow)[3]);
+              b.store(end,
+                      b.at(c.slot(*c.vectorEnds), b.mul(b.widen(vector), 4)));
+              return Values{end};
+            });
 }
 
 LogicalResult pagoda::lowerCpuTiles(KernelOp kernel) {

@@ -72,8 +72,9 @@ struct KvRows {
 
 /// Scores of one panel: [keys][rows] or [rows][keys].
 struct Scores {
-  int64_t offset = 0; ///< scratch offset
-  Value valid;        ///< i32 keys that count at most; null: all
+  int64_t offset = 0;  ///< scratch offset
+  Value valid;         ///< i32 keys that count at most; null: all
+  Values largest = {}; ///< of each row, vector by vector; empty: not known
 };
 
 /// The rows that ops are lowered for at the moment.
@@ -86,6 +87,10 @@ struct Panel {
   /// count for all its rows and need no mask. A null begin is 0, a null
   /// clearEnd says that nothing is known.
   Value begin = {}, clearBegin = {}, clearEnd = {};
+  /// i32: key `vectorEnds[n]` and those after it are seen by no row of vectors
+  /// 0 to n. Of all vectors but the last, whose end is `valid`; empty: not
+  /// known.
+  Values vectorEnds = {};
   /// i1: whether this is the first tile that the panel meets, and the last.
   /// Null: not known.
   Value isFirst = {}, isLast = {};
@@ -128,6 +133,9 @@ struct KernelContext : FunctionValues {
   /// What the range region says of each panel: an array of (lo, full_lo,
   /// full_hi, hi), i32, in scratch; only where there is something to say.
   std::optional<int64_t> panelRanges;
+  /// Where the first n + 1 vectors of each panel see their last key: i32
+  /// [panels][vectors], in scratch.
+  std::optional<int64_t> vectorEnds;
 
   /// A field of pagoda_attention_args, loaded at the top of the kernel.
   Value arg(llvm::StringRef field);
@@ -158,6 +166,8 @@ public:
   /// Rows of a panel, and panels of a head.
   virtual int64_t panelRows() const = 0;
   int64_t panels() const { return (c.rows() + panelRows() - 1) / panelRows(); }
+  /// Vectors of rows in a panel, where keys may be kept from some of them.
+  virtual int64_t panelVectors() const { return 1; }
   /// Calls `body` for each head and each panel that holds rows of the item,
   /// and `before` for each head, before its panels.
   void forEachPanel(llvm::function_ref<void(const Panel &)> body,

@@ -1,5 +1,7 @@
 // RUN: pagoda-opt %s --pagoda-cpu-expand-math | FileCheck %s --implicit-check-not=math.exp2 --implicit-check-not=math.log --implicit-check-not=math.tanh
 
+// RUN: pagoda-opt %s --pagoda-cpu-expand-math=scalef | FileCheck %s --check-prefix=SCALEF --implicit-check-not=math.exp2
+
 // exp2 by shift-and-polynomial: the nearest integer by adding 1.5 * 2^23 and a
 // bias, five coefficients and the constant one by fma, times the power of two.
 // The last op is the product: nothing is selected after it.
@@ -36,8 +38,17 @@ func.func @scalar(%x: f32) -> f32 {
   return %y : f32
 }
 
+// With vscalefps, vectors of 16 need no comparison; others are as without it.
 // CHECK-LABEL: func.func @wide
 // CHECK: vector.fma %{{.*}} : vector<16xf32>
+// SCALEF-LABEL: func.func @vector
+// SCALEF: arith.shli
+// SCALEF-LABEL: func.func @wide
+// SCALEF-NOT: arith.cmpf
+// SCALEF: %[[NEAREST:.*]] = math.roundeven
+// SCALEF: arith.subf %{{.*}}, %[[NEAREST]]
+// SCALEF-COUNT-5: vector.fma %{{.*}} : vector<16xf32>
+// SCALEF: llvm.call_intrinsic "llvm.x86.avx512.mask.scalef.ps.512"(%{{.*}}, %[[NEAREST]],
 func.func @wide(%x: vector<16xf32>) -> vector<16xf32> {
   %y = math.exp2 %x : vector<16xf32>
   return %y : vector<16xf32>
