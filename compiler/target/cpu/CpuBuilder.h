@@ -25,6 +25,8 @@ namespace pagoda {
 
 /// On a math.exp2: its operand is at most 0, or NaN.
 inline constexpr llvm::StringLiteral nonPositiveName = "pagoda.nonpositive";
+/// On a math.exp2: its result is rounded to bf16.
+inline constexpr llvm::StringLiteral forBf16Name = "pagoda.for_bf16";
 
 using mlir::Type;
 using mlir::Value;
@@ -116,9 +118,12 @@ public:
   }
   Value exp2(Value a) { return mlir::math::Exp2Op::create(*this, a); }
   /// 2^a for a <= 0 (or NaN): the exponents of a softmax.
-  Value exp2OfNonPositive(Value a) {
+  Value exp2OfNonPositive(Value a, bool forBf16 = false) {
     Value result = exp2(a);
-    result.getDefiningOp()->setDiscardableAttr(nonPositiveName, getUnitAttr());
+    mlir::Operation *op = result.getDefiningOp();
+    op->setDiscardableAttr(nonPositiveName, getUnitAttr());
+    if (forBf16)
+      op->setDiscardableAttr(forBf16Name, getUnitAttr());
     return result;
   }
 

@@ -233,13 +233,13 @@ void LanesAreQueries::softmaxStep(SoftmaxStepOp op, const Panel &panel) {
     storeRow(after[n], rowsM, n);
     storeRow(decays[n], rowsAlpha, n);
   }
-  auto weight = [&](Value row, int64_t n) {
-    return b.exp2OfNonPositive(
-        b.mulf(b.subf(loadRow(row, n), most[n]), factor));
-  };
   // Weights take the place of scores; pairs of them half of it. A last pair
   // may lack its second.
   bool pairs = c.takesPairs();
+  auto weight = [&](Value row, int64_t n) {
+    return b.exp2OfNonPositive(b.mulf(b.subf(loadRow(row, n), most[n]), factor),
+                               pairs);
+  };
   Value zero = splats(0, 1)[0];
   Values sums = b.forLoop(
       firstKey(panel), keys, pairs ? 2 : 1, splats(0, vectors()),
@@ -255,7 +255,7 @@ void LanesAreQueries::softmaxStep(SoftmaxStepOp op, const Panel &panel) {
                   b.compare(arith::CmpIPredicate::slt, b.add(key, 1), keys),
                   second, zero);
             sum = b.addf(sum, second);
-            p = pairsOfBf16(b, p, second);
+            p = pairsOfBf16(b, p, second, addsPairs());
           }
           storeRow(p, pairs ? scoresOf(panel, b.div(key, 2)) : row, n);
           next.push_back(sum);

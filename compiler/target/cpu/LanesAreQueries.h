@@ -29,6 +29,8 @@
 
 #include "compiler/target/cpu/TileEmitter.h"
 
+#include "runtime/include/pagoda/kernel_abi.h"
+
 #include <numeric>
 
 namespace pagoda {
@@ -115,7 +117,12 @@ private:
   /// Vector n of a row of Q or P, as multiplyAdd takes it.
   Value loadFactor(Value row, int64_t n);
   /// What is at `pointer` (of `type`, or a pair) in all lanes, likewise.
-  Value broadcastFactor(Type type, Value pointer, Value mask = nullptr);
+  Value broadcastFactor(Type type, Value pointer);
+  /// Pairs of bf16 are multiplied, and made, by instructions.
+  bool addsPairs() {
+    uint64_t features = c.kernel.getTarget()->getCpuFeatures();
+    return c.takesPairs() && (features & PAGODA_CPU_AVX512_BF16);
+  }
   Value multiplyAdd(Value x, Value y, Value sum);
   void storeRow(Value value, Value row, int64_t n) {
     b.store(value, b.at(row, n * vectorBytes()), vectorBytes());

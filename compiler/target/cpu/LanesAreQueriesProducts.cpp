@@ -20,8 +20,6 @@
 #include "compiler/target/cpu/LanesAreQueries.h"
 #include "compiler/target/cpu/NarrowFloat.h"
 
-#include "runtime/include/pagoda/kernel_abi.h"
-
 #include <limits>
 
 using namespace mlir;
@@ -33,20 +31,17 @@ Value LanesAreQueries::loadFactor(Value row, int64_t n) {
                 b.at(row, n * vectorBytes()), vectorBytes());
 }
 
-Value LanesAreQueries::broadcastFactor(Type type, Value pointer, Value mask) {
+Value LanesAreQueries::broadcastFactor(Type type, Value pointer) {
   if (!c.takesPairs())
     return b.splat(loadAsF32(type, pointer), c.lanes);
   Value pair = b.load(b.i32Type(), pointer, bytesOf(c.cache.getElt()));
-  if (mask)
-    pair = arith::AndIOp::create(b, pair, mask);
   return b.splat(pair, c.lanes);
 }
 
 Value LanesAreQueries::multiplyAdd(Value x, Value y, Value sum) {
   if (!c.takesPairs())
     return b.fma(x, y, sum);
-  uint64_t features = c.kernel.getTarget()->getCpuFeatures();
-  return addPairProducts(b, x, y, sum, features & PAGODA_CPU_AVX512_BF16);
+  return addPairProducts(b, x, y, sum, addsPairs());
 }
 
 /// Copies the tile's values for head `head` as pairs of two keys,
@@ -58,22 +53,33 @@ void LanesAreQueries::packPairs(const KvRows &values, Value head) {
     Value key = b.mul(pair, 2);
     Value first = rowOf(values.pointers, key, headOffset);
     Value second = rowOf(values.pointers, b.add(key, 1), headOffset);
-    b.forPieces(0, vDim(), blockRows(), [&](Value d, int64_t count) {
-      Type piece = VectorType::get({count}, bits);
-      Type wide = VectorType::get({count}, b.i32Type());
-      auto load = [&](Value row) -> Value {
-        Value elements = b.load(piece, b.at(row, b.mul(d, 2)), 2);
-        return arith::ExtUIOp::create(b, wide, elements);
-      };
-      Value upper =
-          arith::ShLIOp::create(b, load(second), b.splat(b.i32(16), count));
-      Value block = b.div(d, blockRows());
-      Value column = b.sub(d, b.mul(block, blockRows()));
-      Value index = b.add(
-          b.mul(b.add(b.mul(block, pColumns()), pair), blockRows()), column);
-      b.store(arith::OrIOp::create(b, load(first), upper),
-              b.at(c.slot(packed), b.mul(index, 4)), 4);
-    });
+    // As many blocks of columns at once as fill a vector.
+    int64_t width = c.lanes / blockRows() * blockRows();
+    b.forPieces(
+        0, vDim(), width ? width : blockRows(), [&](Value d, int64_t count) {
+          Type piece = VectorType::get({count}, bits);
+          Type wide = VectorType::get({count}, b.i32Type());
+          auto load = [&](Value row) -> Value {
+            Value elements = b.load(piece, b.at(row, b.mul(d, 2)), 2);
+            return arith::ExtUIOp::create(b, wide, elements);
+          };
+          Value upper =
+              arith::ShLIOp::create(b, load(second), b.splat(b.i32(16), count));
+          Value pairs = arith::OrIOp::create(b, load(first), upper);
+          for (int64_t at = 0; at < count; at += blockRows()) {
+            int64_t part = std::min(blockRows(), count - at);
+            Value column = b.add(d, at), block = b.div(column, blockRows());
+            Value inBlock = b.sub(column, b.mul(block, blockRows()));
+            Value index =
+                b.add(b.mul(b.add(b.mul(block, pColumns()), pair), blockRows()),
+                      inBlock);
+            auto some = llvm::to_vector(llvm::seq<int64_t>(at, at + part));
+            Value out = part == count
+                            ? pairs
+                            : vector::ShuffleOp::create(b, pairs, pairs, some);
+            b.store(out, b.at(c.slot(packed), b.mul(index, 4)), 4);
+          }
+        });
   });
 }
 
@@ -301,24 +307,17 @@ void LanesAreQueries::pvColumns(const KvRows &rows, const Panel &panel,
   Value offset =
       b.add(b.mul(panel.head, rows.headStride), b.mul(column, bytes));
   Value block = b.at(c.slot(packed), b.mul(column, pColumns() * 4));
-  Value keys = keyCount(panel);
   // `key`: a key, or a pair of them.
   auto step = [&](int64_t firstVector, Value key, int64_t ahead, Values next) {
     Value row = b.at(b.at(p, b.mul(key, rowBytes())), ahead * rowBytes());
     Values vectorsOfP;
     for (int64_t n = firstVector; n < vectors(); ++n)
       vectorsOfP.push_back(loadFactor(row, n));
-    // A last pair of keys may lack its second.
-    Value mask;
-    if (c.takesPairs() && panel.valid)
-      mask = b.select(
-          b.compare(arith::CmpIPredicate::slt, b.add(b.mul(key, 2), 1), keys),
-          b.i32(-1), b.i32(0xffff));
     Value values =
         packs() ? b.at(b.at(block, b.mul(key, rowOfBlock)), ahead * rowOfBlock)
                 : rowOf(rows.pointers + ahead * 8, key, offset);
     for (int64_t r = 0; r < count; ++r) {
-      Value splat = broadcastFactor(type, b.at(values, r * bytes), mask);
+      Value splat = broadcastFactor(type, b.at(values, r * bytes));
       for (int64_t n = firstVector; n < vectors(); ++n) {
         Value &sum = next[r * vectors() + n];
         sum = multiplyAdd(splat, vectorsOfP[n - firstVector], sum);

@@ -102,9 +102,27 @@ Value pagoda::addPairProducts(CpuBuilder &b, Value x, Value y, Value sum,
       .getResult(0);
 }
 
-Value pagoda::pairsOfBf16(CpuBuilder &b, Value first, Value second) {
+Value pagoda::pairsOfBf16(CpuBuilder &b, Value first, Value second,
+                          bool hasInstruction) {
   auto integers = VectorType::get(cast<VectorType>(first.getType()).getShape(),
                                   b.i32Type());
+  if (hasInstruction) {
+    // All of the first vector's elements, then all of the second's.
+    int64_t lanes = integers.getNumElements();
+    Value both = LLVM::CallIntrinsicOp::create(
+                     b, VectorType::get({2 * lanes}, b.getBF16Type()),
+                     b.getStringAttr("llvm.x86.avx512bf16.cvtne2ps2bf16." +
+                                     std::to_string(lanes * 32)),
+                     ValueRange{second, first})
+                     .getResult(0);
+    both = vector::BitCastOp::create(
+        b, VectorType::get({2 * lanes}, b.getI16Type()), both);
+    SmallVector<int64_t> inTurns;
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      inTurns.append({lane, lanes + lane});
+    both = vector::ShuffleOp::create(b, both, both, inTurns);
+    return vector::BitCastOp::create(b, integers, both);
+  }
   auto rounded = [&](Value value) {
     Value bits = arith::BitcastOp::create(b, integers, value);
     return b.add(bits, constantLike(b, integers, 0x8000));

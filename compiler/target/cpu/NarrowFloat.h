@@ -39,9 +39,12 @@ std::pair<Value, Value> splitPairs(CpuBuilder &b, Value pairs);
 Value addPairProducts(CpuBuilder &b, Value x, Value y, Value sum,
                       bool hasInstruction);
 
-/// Two vectors of n f32 as one of n pairs of bf16, each an i32 with `first`'s
-/// element in the lower half; to the nearest, ties away from zero.
-Value pairsOfBf16(CpuBuilder &b, Value first, Value second);
+/// Two vectors of n f32, none a NaN, as one of n pairs of bf16, each an i32
+/// with `first`'s element in the lower half. One instruction and a permutation
+/// if `hasInstruction` (AVX512_BF16): to the nearest, ties to even, subnormals
+/// to 0; else in integers, ties away from zero.
+Value pairsOfBf16(CpuBuilder &b, Value first, Value second,
+                  bool hasInstruction);
 
 } // namespace pagoda
 

@@ -30,6 +30,16 @@ func.func @non_positive(%x: vector<8xf32>) -> vector<8xf32> {
   return %y : vector<8xf32>
 }
 
+// A result for bf16 takes three coefficients and the constant one.
+// CHECK-LABEL: func.func @for_bf16
+// CHECK-COUNT-3: vector.fma %{{.*}} : vector<8xf32>
+// CHECK-NOT: vector.fma
+// CHECK: return
+func.func @for_bf16(%x: vector<8xf32>) -> vector<8xf32> {
+  %y = math.exp2 %x {pagoda.for_bf16} : vector<8xf32>
+  return %y : vector<8xf32>
+}
+
 // Scalars and any vector width alike.
 // CHECK-LABEL: func.func @scalar
 // CHECK: arith.shli %{{.*}} : i32

@@ -16,24 +16,22 @@
 // CHECK-SAME: pack = 2
 
 // The tile's copy: values of two keys, one in each half.
-// CHECK: %[[SECOND:.*]] = arith.shli %{{.*}}, %{{.*}} : vector<4xi32>
-// CHECK: arith.ori %{{.*}}, %[[SECOND]] : vector<4xi32>
+// CHECK: %[[SECOND:.*]] = arith.shli %{{.*}}, %{{.*}} : vector<[[LANES:[0-9]+]]xi32>
+// CHECK: arith.ori %{{.*}}, %[[SECOND]] : vector<[[LANES]]xi32>
 
 // K Q^T: a pair of a key's dims, as it lies in the cache, in all lanes.
 // CHECK: %[[PAIR:.*]] = llvm.load %{{.*}} {alignment = 2 : i64} : !llvm.ptr -> i32
-// CHECK: vector.broadcast %[[PAIR]] : i32 to vector<[[LANES:[0-9]+]]xi32>
+// CHECK: vector.broadcast %[[PAIR]] : i32 to vector<[[LANES]]xi32>
 // AVX512: llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"({{.*}}) : (vector<16xf32>, vector<32xbf16>, vector<32xbf16>) -> vector<16xf32>
 // AVX2: vector.fma %{{.*}} : vector<8xf32>
 // AVX2: vector.fma %{{.*}} : vector<8xf32>
 
 // P: weights of two keys, rounded to bf16.
-// CHECK: math.exp2
-// CHECK: math.exp2
-// CHECK: arith.ori %{{.*}}, %{{.*}} : vector<[[LANES]]xi32>
-
-// A last pair that lacks its second key brings nothing of that key's values.
-// CHECK: %[[MASK:.*]] = arith.select %{{.*}}, %c-1_i32, %c65535_i32 : i32
-// CHECK: arith.andi %{{.*}}, %[[MASK]] : i32
+// CHECK: math.exp2 %{{.*}} {pagoda.for_bf16, pagoda.nonpositive}
+// CHECK: math.exp2 %{{.*}} {pagoda.for_bf16, pagoda.nonpositive}
+// AVX512: llvm.call_intrinsic "llvm.x86.avx512bf16.cvtne2ps2bf16.512"(
+// AVX512: vector.shuffle %{{.*}} [0, 16, 1, 17,
+// AVX2: arith.ori %{{.*}}, %{{.*}} : vector<[[LANES]]xi32>
 // CHECK: llvm.return
 func.func @qwen(%q: tensor<?x16x128xbf16>, %cache: !cache, %table: tensor<?x?xi32>,
                 %starts: tensor<?xi32>, %lens: tensor<?xi32>, %scale: f32) {

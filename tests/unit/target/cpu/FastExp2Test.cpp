@@ -56,7 +56,8 @@ protected:
         mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
     CpuBuilder b(mlir::UnknownLoc::get(&context), &context);
     b.setInsertionPointToEnd(module->getBody());
-    auto define = [&](llvm::StringRef name, bool nonPositive) {
+    auto define = [&](llvm::StringRef name, bool nonPositive,
+                      bool forBf16 = false) {
       mlir::OpBuilder::InsertionGuard guard(b);
       auto function = mlir::LLVM::LLVMFuncOp::create(
           b, name,
@@ -69,13 +70,14 @@ protected:
         Value at = b.mul(i, 4);
         Value x =
             b.load(b.vectorType(lanes), b.at(entry->getArgument(0), at), 4);
-        b.store(nonPositive ? b.exp2OfNonPositive(x) : b.exp2(x),
+        b.store(nonPositive ? b.exp2OfNonPositive(x, forBf16) : b.exp2(x),
                 b.at(entry->getArgument(1), at), 4);
       });
       mlir::LLVM::ReturnOp::create(b, ValueRange{});
     };
     define("exp2_all", false);
     define("exp2_non_positive", true);
+    define("exp2_for_bf16", true, true);
     expandExp2(*module, scales);
 
     Machine machine = Machine::host();
@@ -94,6 +96,7 @@ protected:
     exp2 = llvm::cantFail(jit->lookup("exp2_all")).toPtr<Exp2Fn>();
     exp2OfNonPositive =
         llvm::cantFail(jit->lookup("exp2_non_positive")).toPtr<Exp2Fn>();
+    exp2ForBf16 = llvm::cantFail(jit->lookup("exp2_for_bf16")).toPtr<Exp2Fn>();
   }
 
   float one(float x) {
@@ -140,7 +143,7 @@ protected:
   }
 
   std::unique_ptr<llvm::orc::LLJIT> jit;
-  Exp2Fn exp2, exp2OfNonPositive;
+  Exp2Fn exp2, exp2OfNonPositive, exp2ForBf16;
 };
 
 INSTANTIATE_TEST_SUITE_P(, FastExp2,
@@ -149,6 +152,26 @@ INSTANTIATE_TEST_SUITE_P(, FastExp2,
                            return info.param == Power::Scalef ? "Scalef"
                                                               : "Shifted";
                          });
+
+TEST_P(FastExp2, ForBf16) {
+  std::vector<float> in(lanes), out(lanes);
+  double worst = 0;
+  for (float x = -125; x <= 0; x += 0.0103f * lanes) {
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      in[lane] = std::min(0.0f, x + 0.0103f * float(lane));
+    exp2ForBf16(in.data(), out.data(), lanes);
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      worst = std::max(
+          worst, std::abs(double(out[lane]) / std::exp2(double(in[lane])) - 1));
+  }
+  EXPECT_LT(worst, 1.03e-4);
+  EXPECT_GT(worst, 0.9e-4);
+  in.assign(lanes, -std::numeric_limits<float>::infinity());
+  in[0] = -3;
+  exp2ForBf16(in.data(), out.data(), lanes);
+  EXPECT_EQ(out[0], 0.125f);
+  EXPECT_EQ(out[1], 0.0f);
+}
 
 TEST_P(FastExp2, IntegersAreExact) {
   for (int n = -125; n <= 127; ++n)
