@@ -5,29 +5,27 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// pagoda-bench: prefill as a share of the FMA peak, decode as a share of the
-// read bandwidth of the pool itself. Each limit is measured directly before and
-// after the kernel, and the larger of the two counts; the kernel's figure is
-// the median of its steps. Output is checked in every configuration. A little
-// over 500 lines: one list of rows, and the few ways in which they are timed.
+// pagoda-bench: prefill as a share of the peak of the instruction it multiplies
+// with, decode as a share of the read bandwidth of the pool itself. Limit and
+// kernel are measured in turns; the kernel's figure is the median of its steps.
+// Output is checked in every configuration. One list of rows, and the few ways
+// in which they are timed.
 //
 //===----------------------------------------------------------------------===//
 
-#include "bench/kernels/Limits.h"
 #include "bench/kernels/PeerBench.h"
+#include "bench/kernels/TableReporter.h"
 #include "compiler/Driver.h"
 #include "compiler/tune/Statistics.h"
+#include "tools/pagoda/KernelLimits.h"
 #include "tools/pagoda/Workbench.h"
 
 #include "benchmark/benchmark.h"
-#include "llvm/ADT/StringRef.h"
-#include "llvm/Support/FormatVariadic.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <iostream>
 #include <map>
 #include <optional>
@@ -68,10 +66,10 @@ AttentionSpec defaultSpec(KvLayout layout) {
 struct Setup {
   Setup(const Config &config, const CompileOptions &options)
       : code(compiled(config, options)),
-        bench(
-            config.spec,
-            KernelLibrary::wrap(code->info()).select(kernelSpecOf(config.spec)),
-            config.shape) {}
+        kernels(KernelLibrary::wrap(code->info())
+                    .select(kernelSpecOf(config.spec))),
+        arithmetic(arithmeticOf(kernelFor(kernels, config.shape.qLen))),
+        bench(config.spec, kernels, config.shape) {}
 
   static std::unique_ptr<JitLibrary> compiled(const Config &config,
                                               const CompileOptions &options) {
@@ -82,7 +80,15 @@ struct Setup {
     return std::move(*code);
   }
 
+  /// GFLOP/s of the instruction that the step's kernel multiplies with.
+  double peak(const Settings &settings, double seconds) const {
+    return limits::peak(arithmetic, bench.shape().threads, seconds,
+                        settings.timer, /*samples=*/1);
+  }
+
   std::unique_ptr<JitLibrary> code;
+  KernelSet kernels;
+  limits::Arithmetic arithmetic; ///< of the kernel of a step
   Workbench bench;
 };
 
@@ -131,11 +137,10 @@ std::string describe(const AttentionSpec &spec) {
 void prefill(benchmark::State &state, const Config &config,
              const Settings &settings) {
   Setup setup(config, settings.compile);
-  state.SetLabel("GFLOP/s; " + describe(config.spec));
-  timeSteps(state, setup.bench, settings.timer, setup.bench.flops(), 96, [&] {
-    return 1e9 * limits::fmaPeak(config.shape.threads, 0.1, settings.timer,
-                                 /*vectorBits=*/0, /*samples=*/1);
-  });
+  state.SetLabel("GFLOP/s; " + describe(config.spec) + ", of " +
+                 nameOf(setup.arithmetic));
+  timeSteps(state, setup.bench, settings.timer, setup.bench.flops(), 96,
+            [&] { return 1e9 * setup.peak(settings, 0.1); });
 }
 
 void decode(benchmark::State &state, const Config &config,
@@ -162,16 +167,15 @@ void decode(benchmark::State &state, const Config &config,
 }
 
 /// A few queries over many keys: steps a second against the floor, the longer
-/// of what the FMA peak and the read bandwidth allow.
+/// of what the peak and the read bandwidth allow.
 void between(benchmark::State &state, const Config &config,
              const Settings &settings) {
   Setup setup(config, settings.compile);
-  state.SetLabel("steps/s; " + describe(config.spec));
+  state.SetLabel("steps/s; " + describe(config.spec) + ", of " +
+                 nameOf(setup.arithmetic) + " and reads");
   const KvPool &pool = setup.bench.pool();
   timeSteps(state, setup.bench, settings.timer, 1e9, 16, [&] {
-    double peak =
-        1e9 * limits::fmaPeak(config.shape.threads, 0.05, settings.timer,
-                              /*vectorBits=*/0, /*samples=*/1);
+    double peak = 1e9 * setup.peak(settings, 0.05);
     double bandwidth =
         1e9 * limits::readBandwidth(pool.data(), pool.bytes(),
                                     config.shape.threads, 0, settings.timer,
@@ -379,39 +383,6 @@ void registerPeerRows(const Settings &settings) {
     }
 }
 
-/// Prints as usual and keeps the rows for a table.
-class TableReporter : public benchmark::ConsoleReporter {
-public:
-  TableReporter() : ConsoleReporter(OO_Tabular) {}
-
-  void ReportRuns(const std::vector<Run> &runs) override {
-    ConsoleReporter::ReportRuns(runs);
-    for (const Run &run : runs) {
-      if (run.error_occurred) {
-        ++failures;
-        continue;
-      }
-      auto counter = [&](const char *name) {
-        auto it = run.counters.find(name);
-        return it == run.counters.end() ? 0 : double(it->second);
-      };
-      auto [unit, setting] = llvm::StringRef(run.report_label).split("; ");
-      std::string more = setting.str();
-      if (double rate = counter("four_streams"))
-        more += llvm::formatv(", {0:F1} as four streams", rate);
-      char text[512];
-      std::snprintf(
-          text, sizeof(text), "| %s | %s | %.1f | %.1f | %.0f%% | %s |\n",
-          run.run_name.function_name.c_str(), unit.str().c_str(),
-          counter("rate"), counter("limit"), counter("percent"), more.c_str());
-      rows += text;
-    }
-  }
-
-  std::string rows;
-  int failures = 0;
-};
-
 /// Takes "--name=value" or "--name value" at argv[i]; moves i past it.
 std::optional<std::string> option(const char *name, int &i, int argc,
                                   char **argv) {
@@ -489,15 +460,9 @@ int main(int argc, char **argv) {
   TableReporter reporter;
   benchmark::RunSpecifiedBenchmarks(&reporter);
   benchmark::Shutdown();
-  if (!settings.table.empty()) {
-    std::ofstream file(settings.table);
-    file << "| configuration | unit | kernel | limit | of limit | setting |\n"
-            "| --- | --- | --- | --- | --- | --- |\n"
-         << reporter.rows;
-    if (!file.flush()) {
-      std::cerr << settings.table << ": cannot be written\n";
-      return 1;
-    }
+  if (!settings.table.empty() && !reporter.write(settings.table)) {
+    std::cerr << settings.table << ": cannot be written\n";
+    return 1;
   }
-  return reporter.failures ? 1 : 0;
+  return reporter.failures() ? 1 : 0;
 }

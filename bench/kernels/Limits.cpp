@@ -22,6 +22,7 @@
 #include <vector>
 
 #if defined(__x86_64__)
+#include <immintrin.h>
 #define PAGODA_TARGET(isa) __attribute__((target(isa)))
 #endif
 
@@ -63,12 +64,14 @@ double runTogether(int threads, Timer timer,
 }
 
 //===----------------------------------------------------------------------===//
-// Fused multiply-adds
+// Products
 //===----------------------------------------------------------------------===//
 
 /// Accumulators in flight: more than latency times throughput (4 to 5 cycles
 /// by 2 per cycle), fewer than the 16 registers of AVX2 with the two factors.
 constexpr int Accumulators = 12;
+/// Dot products of pairs take 6 cycles; AVX-512 has 32 registers.
+constexpr int PairAccumulators = 16;
 
 typedef float F32x4 __attribute__((vector_size(16)));
 typedef float F32x8 __attribute__((vector_size(32)));
@@ -103,6 +106,22 @@ PAGODA_TARGET("avx2,fma") float fma256(int64_t rounds, const float *factors) {
 PAGODA_TARGET("avx512f")
 float fma512(int64_t rounds, const float *factors) {
   return fmaLoop<F32x16>(rounds, factors);
+}
+/// Sums rise until they are too large for what is added: no infinities.
+PAGODA_TARGET("avx512f,avx512bf16")
+float pairs512(int64_t rounds, const float *factors) {
+  __m512 acc[PairAccumulators] = {};
+  __m512 a = _mm512_set1_ps(factors[0]), b = _mm512_set1_ps(factors[1]);
+  __m512bh x = _mm512_cvtne2ps_pbh(a, a), y = _mm512_cvtne2ps_pbh(b, b);
+  for (int64_t r = 0; r < rounds; ++r) {
+#pragma clang loop unroll(full)
+    for (__m512 &value : acc)
+      value = _mm512_dpbf16_ps(value, x, y);
+  }
+  float sum = 0;
+  for (const __m512 &value : acc)
+    sum += value[0];
+  return sum;
 }
 #endif
 
@@ -152,38 +171,49 @@ uint64_t read512(const char *data, size_t bytes) {
 }
 #endif
 
-using FmaFn = float (*)(int64_t, const float *);
 using ReadFn = uint64_t (*)(const char *, size_t);
 
-FmaFn fmaFor(int vectorBits) {
+/// A loop of products and what one round of it counts.
+struct PeakLoop {
+  float (*run)(int64_t rounds, const float *factors);
+  int flopsPerRound;
+};
+
+PeakLoop loopFor(Arithmetic arithmetic) {
+  constexpr int perLane = 2 * Accumulators;
+  switch (arithmetic) {
 #ifdef PAGODA_TARGET
-  if (vectorBits == 512)
-    return fma512;
-  if (vectorBits == 256)
-    return fma256;
+  case Arithmetic::Bf16Pairs:
+    return {pairs512, 2 * PairAccumulators * 32};
+  case Arithmetic::Fma512:
+    return {fma512, perLane * 16};
+  case Arithmetic::Fma256:
+    return {fma256, perLane * 8};
 #endif
-  return fma128;
+  default:
+    return {fma128, perLane * 4};
+  }
 }
 
-template <int Streams> ReadFn readFor(int vectorBits) {
+template <int Streams> ReadFn readFor() {
 #ifdef PAGODA_TARGET
-  if (vectorBits == 512)
+  if (has(Arithmetic::Fma512))
     return read512<Streams>;
-  if (vectorBits == 256)
+  if (has(Arithmetic::Fma256))
     return read256<Streams>;
 #endif
   return read128<Streams>;
 }
 
-ReadFn readFor(int vectorBits, int streams) {
-  return streams == 4   ? readFor<4>(vectorBits)
-         : streams == 2 ? readFor<2>(vectorBits)
-                        : readFor<1>(vectorBits);
+ReadFn readFor(int streams) {
+  return streams == 4   ? readFor<4>()
+         : streams == 2 ? readFor<2>()
+                        : readFor<1>();
 }
 
 /// Where results go so that the work that made them stays.
 volatile uint64_t readSink;
-volatile float fmaSink;
+volatile float peakSink;
 
 } // namespace
 
@@ -194,43 +224,70 @@ double now(Timer timer) {
   return double(time.tv_sec) + double(time.tv_nsec) * 1e-9;
 }
 
-int widestVector() {
-#ifdef PAGODA_TARGET
-  if (__builtin_cpu_supports("avx512f"))
-    return 512;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    return 256;
-#endif
-  return 128;
+const char *nameOf(Arithmetic arithmetic) {
+  switch (arithmetic) {
+  case Arithmetic::Fma128:
+    return "128-bit FMA";
+  case Arithmetic::Fma256:
+    return "256-bit FMA";
+  case Arithmetic::Fma512:
+    return "512-bit FMA";
+  case Arithmetic::Bf16Pairs:
+    return "bf16 pairs";
+  }
+  return "";
 }
 
-double fmaPeak(int threads, double seconds, Timer timer, int vectorBits,
-               int samples) {
-  if (vectorBits == 0)
-    vectorBits = widestVector();
-  FmaFn loop = fmaFor(vectorBits);
+bool has(Arithmetic arithmetic) {
+#ifdef PAGODA_TARGET
+  switch (arithmetic) {
+  case Arithmetic::Bf16Pairs:
+    return __builtin_cpu_supports("avx512bf16");
+  case Arithmetic::Fma512:
+    return __builtin_cpu_supports("avx512f");
+  case Arithmetic::Fma256:
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  case Arithmetic::Fma128:
+    break;
+  }
+#endif
+  return arithmetic == Arithmetic::Fma128; // the compiler's baseline
+}
+
+Arithmetic widestFma() {
+  return has(Arithmetic::Fma512)   ? Arithmetic::Fma512
+         : has(Arithmetic::Fma256) ? Arithmetic::Fma256
+                                   : Arithmetic::Fma128;
+}
+
+double peak(Arithmetic arithmetic, int threads, double seconds, Timer timer,
+            int samples) {
+  if (!has(arithmetic))
+    return 0;
+  auto [loop, flopsPerRound] = loopFor(arithmetic);
   const float factors[2] = {0.999f, 0.001f}; // converges: no denormals, no inf
-  double flopsPerRound = 2.0 * Accumulators * (vectorBits / 32);
 
   // A short run finds the clock rate (and wakes the vector units up).
   int64_t rounds = 200000;
   double start = now(timer);
-  fmaSink = loop(rounds, factors);
+  peakSink = loop(rounds, factors);
   rounds = std::max<int64_t>(
       int64_t(double(rounds) * seconds / samples / (now(timer) - start)), 1000);
 
   std::vector<double> rates;
   for (int sample = 0; sample < samples; ++sample) {
-    double elapsed = runTogether(threads, timer,
-                                 [&](int) { fmaSink = loop(rounds, factors); });
-    rates.push_back(flopsPerRound * double(rounds) * threads / elapsed / 1e9);
+    double elapsed = runTogether(threads, timer, [&, run = loop](int) {
+      peakSink = run(rounds, factors);
+    });
+    rates.push_back(double(flopsPerRound) * double(rounds) * threads / elapsed /
+                    1e9);
   }
   return median(rates);
 }
 
 double readBandwidth(const void *data, size_t bytes, int threads,
                      double seconds, Timer timer, size_t passes, int streams) {
-  ReadFn loop = readFor(widestVector(), streams);
+  ReadFn loop = readFor(streams);
   const char *base = static_cast<const char *>(data);
   // Whole steps of the widest loop for each thread; the rest is not counted.
   size_t stream = bytes / threads / streams / 512 * 512;

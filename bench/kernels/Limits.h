@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Measures the two limits that attention kernels are held against: f32 fused
-// multiply-adds per second and sequential read bandwidth. Both drift with the
-// machine's load, so measure them beside the kernel and quote the ratio.
+// Measures the limits that attention kernels are held against: the products
+// that their instructions do in a second, and sequential read bandwidth. Both
+// drift with the machine's load, so measure them beside the kernel and quote
+// the ratio.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,16 +36,26 @@ inline Timer timerFor(int threads) {
 /// Seconds since some point in the past.
 double now(Timer timer);
 
-/// Bits of the widest vector whose fused multiply-add this CPU has and this
-/// file knows: 512, 256, or 128 (the compiler's baseline).
-int widestVector();
+/// The instruction that products are made of: fused multiply-adds of f32 in
+/// vectors of so many bits, or dot products that add pairs of bf16 to f32, in
+/// vectors of 512 bits.
+enum class Arithmetic { Fma128, Fma256, Fma512, Bf16Pairs };
 
-/// f32 FMA peak in GFLOP/s (an FMA counts as 2) of `threads` threads together:
-/// independent accumulators in registers, no memory. The median of `samples`
-/// rounds that take about `seconds` altogether. `vectorBits` is 128, 256 or
-/// 512, at most widestVector(); 0 measures the widest.
-double fmaPeak(int threads, double seconds, Timer timer = Timer::Wall,
-               int vectorBits = 0, int samples = 7);
+/// "256-bit FMA", "bf16 pairs", ...
+const char *nameOf(Arithmetic arithmetic);
+
+/// Whether this CPU has the instruction, and this file knows it.
+bool has(Arithmetic arithmetic);
+
+/// The widest fused multiply-adds that this CPU has.
+Arithmetic widestFma();
+
+/// Peak in GFLOP/s (a product and its sum count as 2) of `threads` threads
+/// together: independent accumulators in registers, no memory. The median of
+/// `samples` rounds that take about `seconds` altogether. 0 if this CPU does
+/// not have the instruction.
+double peak(Arithmetic arithmetic, int threads, double seconds,
+            Timer timer = Timer::Wall, int samples = 7);
 
 /// Bandwidth in GB/s (10^9 bytes) of `threads` threads that read `bytes` bytes
 /// at `data` in order, a contiguous part each. The median over whole passes,

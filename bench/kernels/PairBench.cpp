@@ -12,7 +12,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "bench/kernels/Limits.h"
 #include "bench/kernels/ManifestSpec.h"
 #include "compiler/emit/Emit.h"
 #include "tools/pagoda/BenchReport.h"
@@ -208,15 +207,14 @@ Expected<Measured> measure(const Options &options, const AttentionSpec &spec,
   if (!distances)
     return distances.takeError();
   Measured result{{}, std::move(*distances)};
+  std::vector<limits::Arithmetic> arithmetic;
   for (const Library &library : libraries) {
-    BenchRow row = emptyRow(spec, step.variant, bench);
+    const pagoda_kernel_info &kernel =
+        kernelFor(library.kernels, step.shape.qLen);
+    arithmetic.push_back(arithmeticOf(kernel));
+    BenchRow row = emptyRow(spec, step.variant, arithmetic.back(), bench);
     row.variant = library.path;
-    for (const pagoda_kernel_info *kernel : library.kernels.attention)
-      if (kernel->max_rows >= step.shape.qLen ||
-          kernel == library.kernels.attention.back()) {
-        row.schedule = kernel->schedule;
-        break;
-      }
+    row.schedule = kernel.schedule;
     result.rows.push_back(std::move(row));
   }
   // Steps go on to other sequences, so that no library finds the keys that
@@ -238,7 +236,7 @@ Expected<Measured> measure(const Options &options, const AttentionSpec &spec,
   sampleRows(
       result.rows, options.seconds,
       step.variant == Variant::Prefill ? row.flops : row.bytes,
-      [&] { return limitNow(step.variant, bench); },
+      [&](size_t i) { return limitNow(step.variant, arithmetic[i], bench); },
       [&](size_t i) {
         bench.use(libraries[i].kernels);
         double seconds = 0;

@@ -50,11 +50,12 @@ static llvm::Error measure(benchmark::State &state, peers::Peers peer,
   state.counters["limit"] = 100 * rate / percent;
   state.counters["percent"] = percent;
   state.SetLabel(
-      llvm::formatv("{0}; {1}, {2}; Pagoda {3:F0}%, {4:F2} times the speed "
-                    "({5:F2} to {6:F2})",
-                    compute ? "GFLOP/s" : "GB/s", setting, theirs.schedule,
-                    100 * median(ours.shares), 1 / theirs.speedup->median,
-                    1 / theirs.speedup->high, 1 / theirs.speedup->low)
+      llvm::formatv("{0}; {1}, of {2}, {3}; Pagoda {4:F0}%, {5:F2} times the "
+                    "speed ({6:F2} to {7:F2})",
+                    compute ? "GFLOP/s" : "GB/s", setting, theirs.limit,
+                    theirs.schedule, 100 * median(ours.shares),
+                    1 / theirs.speedup->median, 1 / theirs.speedup->high,
+                    1 / theirs.speedup->low)
           .str());
   return llvm::Error::success();
 }

@@ -34,7 +34,7 @@ constexpr std::pair<int64_t, int64_t> queryBlocks[] = {{4, 4}, {8, 3}, {6, 4},
 static void addQueries(std::vector<Schedule> &space, const Machine &machine,
                        const AttentionSpec &spec, Variant variant,
                        int64_t tokens) {
-  constexpr int64_t mostRows = 384, keys[] = {32, 48, 64, 96, 128};
+  constexpr int64_t mostRows = 512, keys[] = {32, 48, 64, 96, 128};
   for (auto [rows, vectors] : queryBlocks) {
     int64_t panel = vectors * machine.lanesF32();
     bool decode = variant == Variant::Decode;

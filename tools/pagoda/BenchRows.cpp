@@ -11,8 +11,9 @@
 
 #include "tools/pagoda/BenchRows.h"
 
-#include "bench/kernels/Limits.h"
 #include "tests/reference/Element.h"
+
+#include "llvm/ADT/StringMap.h"
 
 #include <algorithm>
 #include <chrono>
@@ -80,17 +81,20 @@ usablePeers(peers::Peers &peers, ScheduleBench &bench, StringRef spec) {
 } // namespace
 
 void sampleRows(std::vector<BenchRow> &rows, double seconds, double work,
-                const std::function<double()> &limit,
+                const std::function<double(size_t)> &limit,
                 const std::function<double(size_t)> &run) {
   double start = now();
   for (size_t turn = 0; turn < mostSamples; ++turn) {
     if (turn >= leastSamples && now() - start >= seconds)
       break;
-    double ceiling = limit();
+    StringMap<double> ceilings;
+    for (size_t i = 0; i < rows.size(); ++i)
+      if (auto [ceiling, isNew] = ceilings.try_emplace(rows[i].limit); isNew)
+        ceiling->second = limit(i);
     for (size_t i = 0; i < rows.size(); ++i) {
       BenchRow &row = rows[turn % 2 ? rows.size() - 1 - i : i];
       row.seconds.push_back(run(size_t(&row - rows.data())));
-      row.shares.push_back(work / row.seconds.back() / ceiling);
+      row.shares.push_back(work / row.seconds.back() / ceilings[row.limit]);
     }
   }
   for (BenchRow &row : MutableArrayRef(rows).drop_front()) {
@@ -102,21 +106,23 @@ void sampleRows(std::vector<BenchRow> &rows, double seconds, double work,
   }
 }
 
-double limitNow(Variant variant, const Workbench &bench) {
+double limitNow(Variant variant, limits::Arithmetic arithmetic,
+                const Workbench &bench) {
   int threads = bench.shape().threads;
   limits::Timer timer = limits::timerFor(threads);
   return variant == Variant::Prefill
-             ? 1e9 * limits::fmaPeak(threads, 0.05, timer, 0, /*samples=*/1)
+             ? 1e9 *
+                   limits::peak(arithmetic, threads, 0.05, timer, /*samples=*/1)
              : readLimit(bench.pool(), threads, timer);
 }
 
 BenchRow emptyRow(const AttentionSpec &spec, Variant variant,
-                  const Workbench &bench) {
+                  limits::Arithmetic arithmetic, const Workbench &bench) {
   BenchRow row;
   row.kernel = (spec.name + " " + nameOf(variant)).str();
   row.step = bench.shape().str();
   row.dtype = dtypeText(spec);
-  row.limit = variant == Variant::Prefill ? "FMA" : "read";
+  row.limit = variant == Variant::Prefill ? nameOf(arithmetic) : "read";
   row.flops = bench.flops();
   row.bytes = bench.bytes();
   return row;
@@ -134,15 +140,18 @@ benchAttention(const AttentionSpec &spec, Variant variant,
     return made.takeError();
   ScheduleBench &bench = **made;
   std::vector<Schedule> all;
-  for (const NamedSchedule &named : schedules)
+  std::vector<limits::Arithmetic> arithmetic;
+  for (const NamedSchedule &named : schedules) {
     all.push_back(named.schedule);
+    arithmetic.push_back(arithmeticOf(machine.cpuFeatures, named.schedule));
+  }
   std::vector<bool> usable = bench.prepare(all);
   std::vector<BenchRow> rows;
   for (size_t i = 0; i < all.size(); ++i) {
     if (!usable[i])
       return createStringError(spec.name + " " + nameOf(variant) +
                                ": cannot be built by " + all[i].str());
-    BenchRow row = emptyRow(spec, variant, bench.bench());
+    BenchRow row = emptyRow(spec, variant, arithmetic[i], bench.bench());
     row.variant = schedules[i].name;
     row.schedule = all[i].str();
     rows.push_back(std::move(row));
@@ -162,7 +171,7 @@ benchAttention(const AttentionSpec &spec, Variant variant,
       variant == Variant::Prefill ? rows.front().flops : rows.front().bytes;
   sampleRows(
       rows, seconds - (now() - start), work,
-      [&] { return limitNow(variant, bench.bench()); },
+      [&](size_t i) { return limitNow(variant, arithmetic[i], bench.bench()); },
       [&](size_t i) {
         return i < all.size() ? bench.time(all[i])
                               : timePeer(bench, *others[i - all.size()]);
@@ -355,7 +364,7 @@ Expected<std::vector<BenchRow>> benchCacheWrites(const AttentionSpec &spec,
     std::vector<BenchRow> rows = {std::move(row)};
     sampleRows(
         rows, seconds / double(roles.size()), rows.front().bytes,
-        [&] { return readLimit(writes.memory(), threads); },
+        [&](size_t) { return readLimit(writes.memory(), threads); },
         [&](size_t) { return append ? writes.append() : writes.copy(); });
     rows.front().wrong = writes.check();
     result.push_back(std::move(rows.front()));

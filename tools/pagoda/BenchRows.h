@@ -16,6 +16,7 @@
 
 #include "bench/peers/SgemmAttention.h"
 #include "compiler/tune/Statistics.h"
+#include "tools/pagoda/KernelLimits.h"
 #include "tools/pagoda/ScheduleBench.h"
 
 #include <functional>
@@ -32,7 +33,7 @@ struct BenchRow {
   std::string dtype;     ///< of q and, if another, of the cache
   std::string variant;   ///< "default", "tuned", a loop order, or a peer
   std::string schedule;  ///< empty for kernels without one; a peer's version
-  std::string limit;     ///< "FMA" or "read"
+  std::string limit;     ///< "512-bit FMA", "bf16 pairs", ... or "read"
   double flops = 0;      ///< of a step, on visible pairs
   double bytes = 0;      ///< that a step has to move at least: K and V
   double modelBytes = 0; ///< that the cost model says it moves; 0: not asked
@@ -49,22 +50,24 @@ struct BenchRow {
   double gbs() const { return bytes / median(seconds) / 1e9; }
 };
 
-/// Samples `rows` in turn, in rising and falling order, and the limit before
-/// each turn, for about `seconds`. `run(i)` returns the seconds of a step of
-/// row i, `limit()` the machine's flops or bytes a second; `work` is those of a
-/// step.
+/// Samples `rows` in turn, in rising and falling order, and their limits before
+/// each turn, one for all rows that name the same, for about `seconds`.
+/// `run(i)` returns the seconds of a step of row i, `limit(i)` the machine's
+/// flops or bytes a second; `work` is those of a step.
 void sampleRows(std::vector<BenchRow> &rows, double seconds, double work,
-                const std::function<double()> &limit,
+                const std::function<double(size_t)> &limit,
                 const std::function<double(size_t)> &run);
 
 /// What binds a step of `variant`, as this machine gives it now to the threads
-/// of `bench`, by their clock: flops a second for prefill, bytes a
-/// second that are read from its pool for decode.
-double limitNow(Variant variant, const Workbench &bench);
+/// of `bench`, by their clock: for prefill flops a second by `arithmetic`, for
+/// decode bytes a second that are read from its pool.
+double limitNow(Variant variant, limits::Arithmetic arithmetic,
+                const Workbench &bench);
 
-/// The row of a step, without what is measured.
+/// The row of a step whose kernel multiplies by `arithmetic`, without what is
+/// measured.
 BenchRow emptyRow(const AttentionSpec &spec, Variant variant,
-                  const Workbench &bench);
+                  limits::Arithmetic arithmetic, const Workbench &bench);
 
 /// A schedule and what to call it; the first one is the default.
 struct NamedSchedule {
@@ -73,6 +76,7 @@ struct NamedSchedule {
 };
 
 /// One row for each schedule and for each peer, in turns, for about `seconds`.
+/// A peer is held against the limit of the first schedule.
 /// A peer that cannot do the step, or does it wrong, has no row but a line
 /// among the missing. Errors: those of the compiler; those of the runtime are
 /// thrown.

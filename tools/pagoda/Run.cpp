@@ -10,9 +10,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "bench/kernels/Limits.h"
 #include "tools/pagoda/Commands.h"
 #include "tools/pagoda/Emulation.h"
+#include "tools/pagoda/KernelLimits.h"
 #include "tools/pagoda/Records.h"
 #include "tools/pagoda/Report.h"
 #include "tools/pagoda/SpecOptions.h"
@@ -92,16 +92,11 @@ RunOpt<std::string> auxOpt("aux",
 RunOpt<bool> jsonOpt("json", "Report as JSON");
 RunOpt<bool> verboseOpt("v", "Print schedules and the compiler's phases");
 
-/// What the machine can do, measured in this run.
-struct MachineLimits {
-  double gflops = 0;
-  double gbs = 0;
-};
-
 /// One kind of kernel, run.
 struct KindReport {
   AttentionSpec spec;
   int64_t modelLayers = 1;
+  limits::Arithmetic arithmetic = {}; ///< of prompts
   RunResult result;
 };
 
@@ -111,7 +106,7 @@ struct Report {
   PhaseTimings timings;
   double compileMs = 0;
   int threads = 1;
-  MachineLimits limits;
+  MachineLimits limits; ///< measured in this run
 };
 
 llvm::Error checkRange(const RunOpt<int64_t> &option, int64_t lowest,
@@ -183,19 +178,6 @@ llvm::Error checkInput(const Specification &specification,
   return checkAgainst(spec, input.shape);
 }
 
-MachineLimits measureLimits(int threads) {
-  // Larger than any last-level cache that this will meet soon, and in 2 MB
-  // pages like the pools of the workload.
-  KvFormat format;
-  format.kvHeads = 1;
-  format.headDim = format.vHeadDim = 1024;
-  format.blockSize = 16;
-  KvPool buffer(format, 2048);
-  std::fill_n(static_cast<char *>(buffer.data()), buffer.bytes(), char(1));
-  return {limits::fmaPeak(threads, 0.1),
-          limits::readBandwidth(buffer.data(), buffer.bytes(), threads, 0.15)};
-}
-
 //===----------------------------------------------------------------------===//
 // Printing
 //===----------------------------------------------------------------------===//
@@ -230,8 +212,8 @@ void printPhases(raw_ostream &os, const Report &report) {
       table.row({kind.spec.name, phase.name, std::to_string(phase.steps),
                  std::to_string(phase.tokens),
                  numberText(phase.runSeconds * 1e3), numberText(gflops),
-                 percent(gflops, report.limits.gflops), numberText(gbs),
-                 percent(gbs, report.limits.gbs),
+                 percent(gflops, report.limits.gflops.at(kind.arithmetic)),
+                 numberText(gbs), percent(gbs, report.limits.gbs),
                  numberText(double(phase.tokens) / modelSeconds(kind, phase))});
     }
   table.print(os);
@@ -291,10 +273,13 @@ void printText(const Specification &specification, const Report &report) {
     simulated += kind.result.layers;
   }
   os << '\n';
-  if (!emulates())
-    os << "limits measured in this run: " << numberText(report.limits.gflops)
-       << " GFLOP/s (f32 FMA), " << numberText(report.limits.gbs)
+  if (!emulates()) {
+    os << "limits measured in this run: ";
+    for (auto [arithmetic, gflops] : report.limits.gflops)
+      os << numberText(gflops) << " GFLOP/s (" << nameOf(arithmetic) << "), ";
+    os << numberText(report.limits.gbs)
        << " GB/s (memory read; a pool in cache exceeds it)\n";
+  }
   if (layers != 1 && !emulates())
     os << "tokens/s: attention of all the layers of its kind (" << layers
        << " in all, " << simulated << " simulated), nothing else\n";
@@ -372,9 +357,13 @@ void printJson(const Specification &specification, const Report &report) {
                     {"timings", toJson(report.timings)},
                     {"device", deviceOpt.getValue()},
                     {"runs", std::move(kinds)}};
-  if (!emulates())
-    root["limits"] = json::Object{{"fma_gflops", report.limits.gflops},
+  if (!emulates()) {
+    json::Object gflops;
+    for (auto [arithmetic, peak] : report.limits.gflops)
+      gflops[nameOf(arithmetic)] = peak;
+    root["limits"] = json::Object{{"gflops", std::move(gflops)},
                                   {"read_gb_per_second", report.limits.gbs}};
+  }
   if (specification.model)
     root["model_type"] = specification.model->modelType;
   outs() << formatv("{0:2}\n", json::Value(std::move(root)));
@@ -443,6 +432,7 @@ llvm::Error run() {
   if (emulates())
     device = emulatorDevice(report.threads, seedOpt);
 
+  std::set<limits::Arithmetic> arithmetic;
   for (size_t i = 0; i < specification->specs.size(); ++i) {
     KindReport kind;
     kind.spec = specification->specs[i];
@@ -453,6 +443,8 @@ llvm::Error run() {
       wanted.modsHash = mods->hash();
     }
     KernelSet kernels = library.select(wanted);
+    kind.arithmetic = arithmeticOf(*kernels.attention.back());
+    arithmetic.insert(kind.arithmetic);
     if (input) {
       TensorResult result =
           runTensors(kind.spec, kernels, *input, report.threads, seedOpt,
@@ -480,7 +472,7 @@ llvm::Error run() {
     report.kinds.push_back(std::move(kind));
   }
   if (!emulates())
-    report.limits = measureLimits(report.threads);
+    report.limits = measureLimits(arithmetic, report.threads);
 
   if (jsonOpt)
     printJson(*specification, report);

@@ -184,6 +184,7 @@ private:
   Values rowPointers(Value n);
   void storeRows(const Panel &panel, Type type);
   void fetchRows(const Panel &panel, Value column);
+  Value keysToCopy(const KvRows &rows);
   void packPairs(const KvRows &values, Value head);
   Values qkRows(const KvRows &rows, const Panel &panel, int64_t firstVector,
                 Value first, Value last, Values largest);

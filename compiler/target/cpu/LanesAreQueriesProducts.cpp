@@ -44,12 +44,21 @@ Value LanesAreQueries::multiplyAdd(Value x, Value y, Value sum) {
   return addPairProducts(b, x, y, sum, addsPairs());
 }
 
+/// Keys that exist, in whole steps of both products.
+Value LanesAreQueries::keysToCopy(const KvRows &rows) {
+  Value all = b.i64(c.kvTile());
+  if (!rows.valid)
+    return all;
+  Value steps = b.ceilDiv(b.widen(rows.valid), keyStep());
+  return b.min(b.mul(steps, keyStep()), all);
+}
+
 /// Copies the tile's values for head `head` as pairs of two keys,
 /// [d / block_rows][key pair][d % block_rows].
 void LanesAreQueries::packPairs(const KvRows &values, Value head) {
   Type bits = b.getI16Type();
   Value headOffset = b.mul(head, values.headStride);
-  b.forLoop(b.i64(0), b.i64(pColumns()), 1, [&](Value pair) {
+  b.forLoop(b.i64(0), b.div(keysToCopy(values), 2), 1, [&](Value pair) {
     Value key = b.mul(pair, 2);
     Value first = rowOf(values.pointers, key, headOffset);
     Value second = rowOf(values.pointers, b.add(key, 1), headOffset);
@@ -95,7 +104,7 @@ void LanesAreQueries::prepareTile(const KvRows &keys, const KvRows &values,
   auto copy = [&](const KvRows &rows, int64_t dim, int64_t width,
                   llvm::function_ref<Value(Value, Value)> target) {
     Value headOffset = b.mul(head, rows.headStride);
-    b.forLoop(b.i64(0), b.i64(c.kvTile()), 1, [&](Value key) {
+    b.forLoop(b.i64(0), keysToCopy(rows), 1, [&](Value key) {
       Value row = rowOf(rows.pointers, key, headOffset);
       b.forPieces(0, dim, width, [&](Value d, int64_t count) {
         Value source = b.at(row, b.mul(d, bytesOf(type)));

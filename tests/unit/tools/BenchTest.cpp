@@ -34,7 +34,7 @@ BenchRow row(double share, uint64_t seed, double noise = 0.03) {
   result.dtype = "f32";
   result.variant = "default";
   result.schedule = Schedule().str();
-  result.limit = "FMA";
+  result.limit = "256-bit FMA";
   result.flops = 1e9;
   result.bytes = 1e6;
   std::mt19937_64 random(seed);
@@ -134,6 +134,67 @@ TEST(BenchCompare, OnlyRowsOfTheSameThing) {
     other.*field += "x";
     EXPECT_TRUE(compareRows({base}, {other}).empty());
   }
+}
+
+TEST(KernelLimits, FollowTheInstruction) {
+  using limits::Arithmetic;
+  Schedule plain, pairs;
+  plain.pack = 1;
+  pairs.pack = 2;
+  auto named = [](const char *name) {
+    return cantFail(Machine::named(name)).cpuFeatures;
+  };
+  EXPECT_EQ(arithmeticOf(named("neon"), plain), Arithmetic::Fma128);
+  EXPECT_EQ(arithmeticOf(named("x86-64-v3"), plain), Arithmetic::Fma256);
+  EXPECT_EQ(arithmeticOf(named("x86-64-v4"), plain), Arithmetic::Fma512);
+  EXPECT_EQ(arithmeticOf(named("avx512-bf16"), plain), Arithmetic::Fma512);
+  EXPECT_EQ(arithmeticOf(named("avx512-bf16"), pairs), Arithmetic::Bf16Pairs);
+  // Where the instruction is expanded, each pair is two products.
+  EXPECT_EQ(arithmeticOf(named("x86-64-v4"), pairs), Arithmetic::Fma512);
+
+  // A kernel of a library says it in the text of its attribute.
+  pagoda_kernel_info decode{}, prefill{};
+  decode.max_rows = 1;
+  decode.schedule = "#pagoda.schedule<order = split_kv, q_tile = 2>";
+  prefill.max_rows = 192;
+  prefill.schedule = "#pagoda.schedule<order = q_outer, pack = 2>";
+  decode.cpu_features = prefill.cpu_features = named("avx512-bf16");
+  KernelSet kernels;
+  kernels.attention = {&decode, &prefill};
+  EXPECT_EQ(arithmeticOf(kernelFor(kernels, 1)), Arithmetic::Fma512);
+  EXPECT_EQ(arithmeticOf(kernelFor(kernels, 2)), Arithmetic::Bf16Pairs);
+  EXPECT_EQ(arithmeticOf(kernelFor(kernels, 500)), Arithmetic::Bf16Pairs);
+}
+
+TEST(KernelLimits, RowsOfOneLimitShareItsSamples) {
+  std::vector<BenchRow> rows(3);
+  rows[0].limit = rows[2].limit = "512-bit FMA";
+  rows[1].limit = "bf16 pairs";
+  int asked[3] = {};
+  sampleRows(
+      rows, 0, 100,
+      [&](size_t i) {
+        ++asked[i];
+        return i == 1 ? 200.0 : 100.0;
+      },
+      [](size_t) { return 2.0; });
+  EXPECT_EQ(asked[0], int(rows[0].shares.size()));
+  EXPECT_EQ(asked[1], asked[0]);
+  EXPECT_EQ(asked[2], 0);
+  EXPECT_DOUBLE_EQ(rows[0].shares.front(), 0.5);
+  EXPECT_DOUBLE_EQ(rows[1].shares.front(), 0.25);
+  EXPECT_DOUBLE_EQ(rows[2].shares.front(), 0.5);
+}
+
+// What this machine has can be measured; the rest is 0.
+TEST(KernelLimits, PeaksAreOfThisMachine) {
+  using limits::Arithmetic;
+  for (Arithmetic each : {Arithmetic::Fma128, Arithmetic::Fma256,
+                          Arithmetic::Fma512, Arithmetic::Bf16Pairs})
+    EXPECT_EQ(limits::peak(each, 1, 0.001, limits::Timer::ThreadCpu, 1) > 0,
+              limits::has(each))
+        << nameOf(each);
+  EXPECT_TRUE(limits::has(limits::widestFma()));
 }
 
 // CASES.md H1: run again and again, a kernel that writes its inputs leaves the
