@@ -161,7 +161,10 @@ benchAttention(const AttentionSpec &spec, Variant variant,
       peers ? usablePeers(*peers, bench, spec.name)
             : std::vector<peers::SgemmAttention *>();
   for (peers::SgemmAttention *peer : others) {
-    BenchRow row = rows.front();
+    // Libraries take what this machine has, whatever our kernels are for.
+    arithmetic.push_back(arithmeticOf(hostCpuFeatures(),
+                                      peer->library().operands == PAGODA_BF16));
+    BenchRow row = emptyRow(spec, variant, arithmetic.back(), bench.bench());
     row.variant = peer->library().name;
     row.schedule = peer->library().version;
     row.peer = true;
