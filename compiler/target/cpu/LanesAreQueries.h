@@ -53,8 +53,8 @@ public:
     scales = c.slots.reserve(panelRows() * 4);
     nowhere = c.slots.reserve(vDim() * 4);
     if (packs())
-      packed =
-          c.slots.reserve(pColumns() * llvm::alignTo(vDim(), blockRows()) * 4);
+      packed = c.slots.reserve(llvm::divideCeil(vDim(), blockRows()) *
+                               packedBlock() * 4);
     if (c.packsKeys())
       packedKeys = c.slots.reserve(c.kvTile() * kDim() * 4);
   }
@@ -92,6 +92,12 @@ private:
     return c.takesPairs() ? c.kvTile() / 2 : c.kvTile();
   }
   int64_t blockRows() const { return c.schedule.getBlockRows(); }
+  /// 32-bit elements from one block of columns of a packed V to the next: a
+  /// line more than they are, since those of a power of two fall into a few
+  /// sets of the first-level cache, and a copied row meets all blocks.
+  int64_t packedBlock() const {
+    return pColumns() * blockRows() + lineBytes / 4;
+  }
   int64_t vectors() const { return c.schedule.getBlockVectors(); }
   int64_t kDim() const { return c.cache.getKDim(); }
   int64_t vDim() const { return c.cache.getVDim(); }

@@ -79,9 +79,9 @@ void LanesAreQueries::packPairs(const KvRows &values, Value head) {
             int64_t part = std::min(blockRows(), count - at);
             Value column = b.add(d, at), block = b.div(column, blockRows());
             Value inBlock = b.sub(column, b.mul(block, blockRows()));
-            Value index =
-                b.add(b.mul(b.add(b.mul(block, pColumns()), pair), blockRows()),
-                      inBlock);
+            Value index = b.add(
+                b.add(b.mul(block, packedBlock()), b.mul(pair, blockRows())),
+                inBlock);
             auto some = llvm::to_vector(llvm::seq<int64_t>(at, at + part));
             Value out = part == count
                             ? pairs
@@ -122,9 +122,8 @@ void LanesAreQueries::prepareTile(const KvRows &keys, const KvRows &values,
   copy(values, vDim(), blockRows(), [&](Value key, Value d) {
     Value block = b.div(d, blockRows());
     Value column = b.sub(d, b.mul(block, blockRows()));
-    Value row = b.add(b.mul(block, c.kvTile()), key);
-    return b.at(c.slot(packed),
-                b.mul(b.add(b.mul(row, blockRows()), column), 4));
+    Value row = b.add(b.mul(block, packedBlock()), b.mul(key, blockRows()));
+    return b.at(c.slot(packed), b.mul(b.add(row, column), 4));
   });
 }
 
@@ -315,7 +314,8 @@ void LanesAreQueries::pvColumns(const KvRows &rows, const Panel &panel,
   Value target = b.at(panelOf(o, vDim(), panel), b.mul(column, rowBytes()));
   Value offset =
       b.add(b.mul(panel.head, rows.headStride), b.mul(column, bytes));
-  Value block = b.at(c.slot(packed), b.mul(column, pColumns() * 4));
+  Value block = b.at(c.slot(packed),
+                     b.mul(b.div(column, blockRows()), packedBlock() * 4));
   // `key`: a key, or a pair of them.
   auto step = [&](int64_t firstVector, Value key, int64_t ahead, Values next) {
     Value row = b.at(b.at(p, b.mul(key, rowBytes())), ahead * rowBytes());
