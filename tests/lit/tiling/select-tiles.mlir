@@ -13,7 +13,7 @@
 // CHECK-LABEL: func.func @chosen
 // HOST: schedules = [#pagoda.schedule<order = q_outer, {{[^>]*}}>, #pagoda.schedule<order = split_kv, {{[^>]*}}>]
 // AVX2: schedules = [#pagoda.schedule<order = q_outer, lanes = queries, q_tile = 288, kv_tile = 96, heads = 1, block_rows = 4, block_vectors = 3, prefetch = 1, pack = 1>, #pagoda.schedule<order = split_kv, lanes = head_dim, q_tile = 2, kv_tile = 32, heads = 8, block_rows = 2, block_vectors = 2, prefetch = 1, stages = 2>]
-// AVX512: schedules = [#pagoda.schedule<order = q_outer, lanes = queries, q_tile = 384, kv_tile = 64, heads = 1, block_rows = 4, block_vectors = 4, prefetch = 1>, #pagoda.schedule<order = split_kv, lanes = head_dim, q_tile = 2, kv_tile = 32, heads = 8, block_rows = 2, block_vectors = 2, prefetch = 1, stages = 2>]
+// AVX512: schedules = [#pagoda.schedule<order = q_outer, lanes = queries, q_tile = 512, kv_tile = 64, heads = 1, block_rows = 4, block_vectors = 4, prefetch = 1>, #pagoda.schedule<order = split_kv, lanes = head_dim, q_tile = 2, kv_tile = 32, heads = 8, block_rows = 2, block_vectors = 2, prefetch = 1, stages = 2>]
 // OVERRIDE: schedules = [#pagoda.schedule<order = q_outer, lanes = queries, q_tile = 48, kv_tile = 96, heads = 1, block_rows = 4, block_vectors = 3, prefetch = 1, pack = 1>, #pagoda.schedule<order = split_kv, lanes = head_dim, q_tile = 4, kv_tile = 32, heads = 8, block_rows = 2, block_vectors = 2, prefetch = 1, stages = 2>]
 // SM80: schedules = [#pagoda.schedule<order = q_outer, lanes = queries, q_tile = 64, kv_tile = 64, heads = 1, stages = 2, warps = 4>, #pagoda.schedule<order = split_kv, lanes = queries, q_tile = 64, kv_tile = 64, heads = 1, stages = 2, warps = 4>]
 func.func @chosen(%q: tensor<?x16x128xf32>, %cache: !cache, %table: tensor<?x?xi32>,

@@ -34,7 +34,7 @@ TEST(RankTiles, PrefillOnAvx2) {
 TEST(RankTiles, PrefillOnAvx512) {
   Schedule s = best("x86-64-v4", spec(16, 8, 128), Variant::Prefill);
   EXPECT_EQ(s.str(),
-            "order=q_outer,lanes=queries,q_tile=384,kv_tile=64,heads="
+            "order=q_outer,lanes=queries,q_tile=512,kv_tile=64,heads="
             "1,block_rows=4,block_vectors=4,prefetch=1,pack=0,stages=1,"
             "warps=1");
 }
