@@ -7,7 +7,7 @@ packages=(
   clang-22 libclang-rt-22-dev clang-format-22 lld-22 llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools
   cmake ninja-build git python3
   libxxhash-dev libboost-context-dev libsqlite3-dev
-  libgtest-dev librapidcheck-dev libbenchmark-dev binutils
+  libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev binutils
 )
 
 missing=()

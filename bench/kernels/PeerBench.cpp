@@ -63,7 +63,13 @@ static llvm::Error measure(benchmark::State &state, peers::Peers peer,
 void registerPeers(const peers::Peers &peers, const std::string &name,
                    const std::string &setting, const AttentionSpec &spec,
                    const StepShape &shape, const CompileOptions &options) {
-  for (const auto &peer : peers.present)
+  for (const auto &peer : peers.present) {
+    reference::Shape types;
+    types.qType = int32_t(spec.qType);
+    types.kvType = int32_t(spec.kvType);
+    // What multiplies bf16 alone has no rows of f32.
+    if (!peer->refusal(types).empty())
+      continue;
     benchmark::RegisterBenchmark(
         ("peer/" + peer->library().name + "/" + name).c_str(),
         [=](benchmark::State &state) {
@@ -75,6 +81,7 @@ void registerPeers(const peers::Peers &peers, const std::string &name,
         ->UseManualTime()
         ->Unit(benchmark::kMillisecond)
         ->Iterations(1);
+  }
 }
 
 } // namespace pagoda

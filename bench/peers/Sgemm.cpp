@@ -71,23 +71,27 @@ Sgemm openBlas() {
       (std::getenv("OPENBLAS_CORETYPE") ? " as OPENBLAS_CORETYPE asks for"
                                         : "");
   result.multiply = [=](bool transposeB, int64_t m, int64_t n, int64_t k,
-                        const float *a, int64_t lda, const float *b,
-                        int64_t ldb, float beta, float *c, int64_t ldc) {
+                        float alpha, const void *left, int64_t lda,
+                        const void *right, int64_t ldb, float beta, float *c,
+                        int64_t ldc) {
+    auto *a = static_cast<const float *>(left);
+    auto *b = static_cast<const float *>(right);
     if (m > fewRows)
       return gemm(RowMajor, NoTrans, transposeB ? Trans : NoTrans, int(m),
-                  int(n), int(k), 1, a, int(lda), b, int(ldb), beta, c,
+                  int(n), int(k), alpha, a, int(lda), b, int(ldb), beta, c,
                   int(ldc));
     for (int64_t row = 0; row < m; ++row)
       gemv(RowMajor, transposeB ? NoTrans : Trans, int(transposeB ? n : k),
-           int(transposeB ? k : n), 1, b, int(ldb), a + row * lda, 1, beta,
+           int(transposeB ? k : n), alpha, b, int(ldb), a + row * lda, 1, beta,
            c + row * ldc, 1);
   };
   return result;
 }
 
-Sgemm oneDnn() {
-  using Gemm = int(char, char, int64_t, int64_t, int64_t, float, const float *,
-                   int64_t, const float *, int64_t, float, float *, int64_t);
+/// oneDNN's product `function`.
+static Sgemm oneDnn(const char *function) {
+  using Gemm = int(char, char, int64_t, int64_t, int64_t, float, const void *,
+                   int64_t, const void *, int64_t, float, float *, int64_t);
   struct Version {
     int major, minor, patch;
   };
@@ -97,7 +101,7 @@ Sgemm oneDnn() {
   void *library = load({"libdnnl.so.3", "libdnnl.so.2"}, result.missing);
   Gemm *gemm;
   const Version *(*version)();
-  if (!library || !find(library, "dnnl_sgemm", gemm, result.missing) ||
+  if (!library || !find(library, function, gemm, result.missing) ||
       !find(library, "dnnl_version", version, result.missing))
     return result;
   // Builds with OpenMP take the calling thread's number of threads.
@@ -108,12 +112,31 @@ Sgemm oneDnn() {
                    std::to_string(version()->minor) + "." +
                    std::to_string(version()->patch);
   result.multiply = [=](bool transposeB, int64_t m, int64_t n, int64_t k,
-                        const float *a, int64_t lda, const float *b,
+                        float alpha, const void *a, int64_t lda, const void *b,
                         int64_t ldb, float beta, float *c, int64_t ldc) {
     if (setThreads)
       setThreads(1);
-    gemm('N', transposeB ? 'T' : 'N', m, n, k, 1, a, lda, b, ldb, beta, c, ldc);
+    gemm('N', transposeB ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta, c,
+         ldc);
   };
+  return result;
+}
+
+Sgemm oneDnn() { return oneDnn("dnnl_sgemm"); }
+
+Sgemm oneDnnBf16() {
+  Sgemm result = oneDnn("dnnl_gemm_bf16bf16f32");
+  result.name = "onednn-bf16";
+  result.operands = PAGODA_BF16;
+#ifdef __x86_64__
+  bool hasInstruction = __builtin_cpu_supports("avx512bf16");
+#else
+  bool hasInstruction = false;
+#endif
+  if (result.multiply && !hasInstruction) {
+    result.multiply = nullptr;
+    result.missing = "this machine has no dot products of bf16";
+  }
   return result;
 }
 

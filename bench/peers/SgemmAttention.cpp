@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Rows of a tile are (token, head of the group) pairs, so that query heads that
-// share a KV head share its products. Scores are in base 2: the queries are
+// share a KV head share its products. Scores are in base 2: the product is
 // scaled by scale * log2(e).
 //
 //===----------------------------------------------------------------------===//
@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 namespace pagoda::peers {
@@ -32,26 +33,45 @@ constexpr int64_t QueryRows = 256, Keys = 256;
 
 constexpr float Infinity = std::numeric_limits<float>::infinity();
 
-/// A tile of keys or values as a matrix of f32.
+size_t bytesOf(int32_t type) {
+  return type == PAGODA_F32 ? sizeof(float) : sizeof(uint16_t);
+}
+
+/// n elements of `type` from element `offset` of `base` as `operands`.
+void load(const void *base, int32_t type, int64_t offset, int64_t n,
+          int32_t operands, std::byte *out) {
+  if (type == operands)
+    std::memcpy(out,
+                static_cast<const std::byte *>(base) +
+                    size_t(offset) * bytesOf(type),
+                size_t(n) * bytesOf(type));
+  else // to f32: of other types nothing is asked, refusal() says so
+    widen(base, type, offset, n, reinterpret_cast<float *>(out));
+}
+
+/// A tile of keys or values as a matrix.
 struct Matrix {
-  const float *data;
+  const void *data;
   int64_t stride;
 };
 
 /// Rows [begin, begin + n) of one head: in place, or gathered into `copy`.
 Matrix rowsOf(const pagoda_kv_view &view, int32_t type, const int32_t *table,
               int64_t blockSize, int64_t head, int64_t dim, int64_t begin,
-              int64_t n, std::vector<float> &copy) {
+              int64_t n, int32_t operands, std::vector<std::byte> &copy) {
   auto offset = [&](int64_t position) {
     return table[position / blockSize] * view.block_stride +
            head * view.head_stride + position % blockSize * view.token_stride;
   };
-  if (type == PAGODA_F32 && begin / blockSize == (begin + n - 1) / blockSize)
-    return {static_cast<const float *>(view.base) + offset(begin),
+  if (type == operands && begin / blockSize == (begin + n - 1) / blockSize)
+    return {static_cast<const std::byte *>(view.base) +
+                size_t(offset(begin)) * bytesOf(type),
             view.token_stride};
-  copy.resize(size_t(Keys * dim));
+  size_t rowBytes = size_t(dim) * bytesOf(operands);
+  copy.resize(size_t(Keys) * rowBytes);
   for (int64_t i = 0; i < n; ++i)
-    widen(view.base, type, offset(begin + i), dim, copy.data() + i * dim);
+    load(view.base, type, offset(begin + i), dim, operands,
+         copy.data() + size_t(i) * rowBytes);
   return {copy.data(), dim};
 }
 
@@ -60,12 +80,15 @@ Matrix rowsOf(const pagoda_kv_view &view, int32_t type, const int32_t *table,
 SgemmAttention::SgemmAttention(Sgemm sgemm, int threads)
     : sgemm(std::move(sgemm)), pool(threads), scratch(size_t(pool.threads())) {}
 
-std::string SgemmAttention::refusal(const reference::Shape &shape) {
+std::string SgemmAttention::refusal(const reference::Shape &shape) const {
   if (shape.features & ~uint32_t(PAGODA_FEATURE_CAUSAL))
     return "has causal and full attention only";
   for (int32_t type : {shape.qType, shape.kvType})
     if (type != PAGODA_F32 && type != PAGODA_F16 && type != PAGODA_BF16)
       return "has no cache of 8 bits";
+  if (sgemm.operands == PAGODA_BF16 &&
+      (shape.qType != PAGODA_BF16 || shape.kvType != PAGODA_BF16))
+    return "multiplies bf16 only";
   return "";
 }
 
@@ -90,27 +113,27 @@ void SgemmAttention::attend(const Problem &problem, const Item &item,
                : sequence.kvLen;
   };
 
-  scratch.q.resize(size_t(rows * dim));
+  int32_t operands = sgemm.operands;
+  size_t qBytes = size_t(dim) * bytesOf(operands);
+  scratch.q.resize(size_t(rows) * qBytes);
   scratch.scores.resize(size_t(rows * Keys));
   scratch.o.assign(size_t(rows * vDim), 0);
   scratch.max.assign(size_t(rows), -Infinity);
   scratch.sum.assign(size_t(rows), 0);
-  for (int64_t row = 0; row < rows; ++row) {
-    float *q = scratch.q.data() + row * dim;
-    widen(args.q, shape.qType,
-          (sequence.qBegin + token(row)) * args.q_token_stride +
-              head(row) * args.q_head_stride,
-          dim, q);
-    scale(q, dim, args.scale * float(M_LOG2E));
-  }
+  for (int64_t row = 0; row < rows; ++row)
+    load(args.q, shape.qType,
+         (sequence.qBegin + token(row)) * args.q_token_stride +
+             head(row) * args.q_head_stride,
+         dim, operands, scratch.q.data() + size_t(row) * qBytes);
 
   int64_t end = visible(rows - 1);
   for (int64_t begin = 0; begin < end; begin += Keys) {
     int64_t n = std::min(Keys, end - begin);
     Matrix k = rowsOf(args.k, shape.kvType, table, shape.blockSize, item.kvHead,
-                      dim, begin, n, scratch.k);
-    sgemm.multiply(true, rows, n, dim, scratch.q.data(), dim, k.data, k.stride,
-                   0, scratch.scores.data(), Keys);
+                      dim, begin, n, operands, scratch.k);
+    sgemm.multiply(true, rows, n, dim, args.scale * float(M_LOG2E),
+                   scratch.q.data(), dim, k.data, k.stride, 0,
+                   scratch.scores.data(), Keys);
     for (int64_t row = 0; row < rows; ++row) {
       float *scores = scratch.scores.data() + row * Keys;
       int64_t seen = std::clamp<int64_t>(visible(row) - begin, 0, n);
@@ -128,9 +151,17 @@ void SgemmAttention::attend(const Problem &problem, const Item &item,
       sum += exponentials(scores, seen, max);
     }
     Matrix v = rowsOf(args.v, shape.kvType, table, shape.blockSize, item.kvHead,
-                      vDim, begin, n, scratch.v);
-    sgemm.multiply(false, rows, vDim, n, scratch.scores.data(), Keys, v.data,
-                   v.stride, 1, scratch.o.data(), vDim);
+                      vDim, begin, n, operands, scratch.v);
+    const void *p = scratch.scores.data();
+    if (operands != PAGODA_F32) {
+      scratch.p.resize(size_t(rows * Keys) * bytesOf(operands));
+      for (int64_t row = 0; row < rows; ++row)
+        narrow(scratch.scores.data() + row * Keys, n, scratch.p.data(),
+               operands, row * Keys);
+      p = scratch.p.data();
+    }
+    sgemm.multiply(false, rows, vDim, n, 1, p, Keys, v.data, v.stride, 1,
+                   scratch.o.data(), vDim);
   }
 
   for (int64_t row = 0; row < rows; ++row) {
@@ -176,7 +207,7 @@ void SgemmAttention::run(const Problem &problem) {
 
 Peers findPeers(int threads) {
   Peers result;
-  for (Sgemm (*find)() : {openBlas, oneDnn}) {
+  for (Sgemm (*find)() : {openBlas, oneDnn, oneDnnBf16}) {
     Sgemm sgemm = find();
     if (sgemm.multiply)
       result.present.push_back(

@@ -6,11 +6,11 @@
 //===----------------------------------------------------------------------===//
 //
 // What an engine gets that builds attention on a library's matrix product: the
-// tiles and the online softmax of flash attention around two calls of sgemm.
-// Keys and values are read where they lie when a block of the cache holds a
-// whole tile of f32; otherwise the tile's rows are gathered, and widened,
-// first. So a cache with large blocks shows the peer as it works on dense
-// tensors.
+// tiles and the online softmax of flash attention around two matrix products,
+// of f32 or of bf16. Keys and values are read where they lie when a block of
+// the cache holds a whole tile of that type; otherwise the tile's rows are
+// gathered, and widened, first. So a cache with large blocks shows the peer as
+// it works on dense tensors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,6 +22,7 @@
 
 #include "pagoda/ThreadPool.h"
 
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -35,14 +36,15 @@ public:
   const Sgemm &library() const { return sgemm; }
 
   /// What of `shape` it cannot do; empty: nothing.
-  static std::string refusal(const reference::Shape &shape);
+  std::string refusal(const reference::Shape &shape) const;
 
   /// Writes o and, if it is wanted, lse of the step. No refusal() of its shape.
   void run(const reference::Problem &problem);
 
 private:
   struct Scratch { ///< of a thread
-    std::vector<float> q, scores, o, max, sum, k, v;
+    std::vector<float> scores, o, max, sum;
+    std::vector<std::byte> q, p, k, v; ///< operands of products
   };
   /// Some tokens of one sequence, all query heads of one KV head.
   struct Item {

@@ -87,32 +87,44 @@ class OnnxRuntime:
 
 
 class _OpenVino:
-    """Compiles a model and keeps one request."""
+    """Compiles a model and keeps one request. Everything is in the type of the
+    tensors: f32, or bf16 where the machine has instructions for it."""
 
-    def compile(self, model, threads, **options):
-        import openvino as ov
-        core = ov.Core()
-        compiled = core.compile_model(model, "CPU", {
-            "INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1,
-            "INFERENCE_PRECISION_HINT": "f32", **options})
-        self.request = compiled.create_infer_request()
-
-    def output(self):
-        return self.request.get_output_tensor(0).data
-
-    @staticmethod
-    def version():
-        import openvino as ov
-        return ov.__version__.split("-")[0]
-
-    @staticmethod
-    def check(tensors):
+    def __init__(self, tensors):
         try:
-            import openvino  # noqa: F401
+            import openvino as ov
         except ImportError as error:
             raise Missing(str(error))
-        if tensors.dtype != "f32":
-            raise Missing(f"measured in f32 only, not in {tensors.dtype}")
+        self.dtype, self.kind = tensors.dtype, tensors.q.dtype
+        self.core, self.kept = ov.Core(), []
+        if self.dtype == "bf16":
+            if "BF16" not in self.core.get_property(
+                    "CPU", "OPTIMIZATION_CAPABILITIES"):
+                raise Missing("no bf16 on this machine")
+        elif self.dtype != "f32":
+            raise Missing(f"measured in f32 and bf16 only, not in {self.dtype}")
+        self.type = {"f32": ov.Type.f32, "bf16": ov.Type.bf16}[self.dtype]
+        self.version = ov.__version__.split("-")[0]
+
+    def compile(self, model, threads, **options):
+        compiled = self.core.compile_model(model, "CPU", {
+            "INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1,
+            "INFERENCE_PRECISION_HINT": self.dtype, **options})
+        self.request = compiled.create_infer_request()
+
+    def share(self, array):
+        """A tensor on the memory of an array, which it keeps."""
+        from openvino import Tensor
+        array = np.ascontiguousarray(array)
+        if self.dtype != "bf16" or array.dtype != self.kind:
+            return Tensor(array, shared_memory=True)
+        # numpy's own types have no bf16.
+        self.kept.append(array)
+        return Tensor(array.view(np.uint16), array.shape, self.type)
+
+    def output(self):
+        data = self.request.get_output_tensor(0).data
+        return data if data.dtype == self.kind else data.view(self.kind)
 
 
 class OpenVino(_OpenVino):
@@ -123,10 +135,10 @@ class OpenVino(_OpenVino):
     name = "openvino"
 
     def __init__(self, tensors, threads):
-        self.check(tensors)
-        from openvino import Model, Tensor, Type, opset13
+        super().__init__(tensors)
+        from openvino import Model, opset13
         t = tensors
-        self.detail = f"{self.version()}, scaled_dot_product_attention, dense hnd"
+        self.detail = f"{self.version}, scaled_dot_product_attention, dense hnd"
         group = t.q_heads // t.kv_heads
         if t.q_len == 1:
             q = t.q.reshape(1, t.kv_heads, group, t.dim)
@@ -137,17 +149,17 @@ class OpenVino(_OpenVino):
             self.to_rows = lambda o: o[0].swapaxes(0, 1)
             repeats = group
         kv_shape = [1, t.kv_heads * repeats, t.kv_len, t.dim]
-        inputs = [opset13.parameter(list(shape), Type.f32)
+        inputs = [opset13.parameter(list(shape), self.type)
                   for shape in (q.shape, kv_shape, kv_shape)]
         result = opset13.scaled_dot_product_attention(
-            *inputs, scale=opset13.constant(np.float32(t.scale)),
+            *inputs, scale=opset13.constant(t.scale, self.type),
             causal=t.q_len > 1)
         self.compile(Model([result], inputs, "attention"), threads)
-        self.q = Tensor(q, shared_memory=True)
+        self.q = self.share(q)
         repeat = (lambda x: x) if repeats == 1 else (
             lambda x: np.repeat(x, repeats, 0))
-        self.kv = [[Tensor(repeat(x)[np.newaxis], shared_memory=True)
-                    for x in pair] for pair in zip(t.k, t.v)]
+        self.kv = [[self.share(repeat(x)[np.newaxis]) for x in pair]
+                   for pair in zip(t.k, t.v)]
 
     def run(self, sequence):
         for i, tensor in enumerate([self.q, *self.kv[sequence]]):
@@ -159,16 +171,16 @@ class OpenVino(_OpenVino):
 
 
 class OpenVinoPaged(_OpenVino):
-    """The op that paged models are transformed to, with an f32 cache in its own
+    """The op that paged models are transformed to, with a cache in its own
     blocks of 32, shuffled. It writes the new tokens' K and V, too."""
 
     name, block = "openvino-paged", 32
 
     def __init__(self, tensors, threads):
-        self.check(tensors)
+        super().__init__(tensors)
         from openvino import Model, PartialShape, Tensor, Type, op, opset13
         t = tensors
-        self.detail = f"{self.version()}, PagedAttention, block 32 hnd, shuffled"
+        self.detail = f"{self.version}, PagedAttention, block 32 hnd, shuffled"
 
         def parameter(type_, shape):
             return opset13.parameter(PartialShape(shape), type_)
@@ -177,9 +189,9 @@ class OpenVinoPaged(_OpenVino):
             return opset13.constant(np.zeros(shape, type_))
         caches = [opset13.parameter(PartialShape.dynamic(4), Type.dynamic)
                   for _ in range(2)]
-        inputs = [parameter(Type.f32, [-1, t.q_heads * t.dim]),
-                  parameter(Type.f32, [-1, t.kv_heads * t.dim]),
-                  parameter(Type.f32, [-1, t.kv_heads * t.dim]), *caches,
+        inputs = [parameter(self.type, [-1, t.q_heads * t.dim]),
+                  parameter(self.type, [-1, t.kv_heads * t.dim]),
+                  parameter(self.type, [-1, t.kv_heads * t.dim]), *caches,
                   *(parameter(Type.i32, [-1]) for _ in range(4)),
                   parameter(Type.i32, [])]
         # The rest is switched off by zeros and empty tensors: window, ALiBi,
@@ -198,7 +210,7 @@ class OpenVinoPaged(_OpenVino):
                            ("num_v_heads", t.kv_heads), ("v_head_size", t.dim)):
             node.get_rt_info()[key] = value
         self.compile(Model([node.output(0)], inputs, "attention"), threads,
-                     KV_CACHE_PRECISION="f32")
+                     KV_CACHE_PRECISION=self.dtype)
 
         blocks = t.kv_len // self.block
         table = np.random.default_rng(1).permutation(
@@ -206,7 +218,7 @@ class OpenVinoPaged(_OpenVino):
 
         def paged(dense):
             pool = np.empty((table.size, t.kv_heads, self.block, t.dim),
-                            np.float32)
+                            self.kind)
             for row, sequence in zip(table, dense):
                 pool[row] = sequence.reshape(
                     t.kv_heads, blocks, self.block, t.dim).swapaxes(0, 1)
@@ -216,8 +228,7 @@ class OpenVinoPaged(_OpenVino):
             return np.ascontiguousarray(
                 dense[:, -t.q_len:].swapaxes(0, 1)).reshape(t.q_len, -1)
 
-        def share(array):
-            return Tensor(np.ascontiguousarray(array), shared_memory=True)
+        share = self.share
         ints = lambda *values: share(np.array(values, np.int32))
         pools = [share(paged(x)) for x in (t.k, t.v)]
         self.inputs = [

@@ -226,10 +226,11 @@ Case randomCase(uint64_t seed, uint64_t index) {
     }
     c.lengths.push_back({q, kv});
   }
-  c.values = random.chance(70)
-                 ? Values::Normal
-                 : random.pick({Values::OneHot, Values::HeadIndex,
-                                Values::LowScores, Values::LastLanes});
+  c.values =
+      random.chance(70)
+          ? Values::Normal
+          : random.pick({Values::OneHot, Values::HeadIndex, Values::LowScores,
+                         Values::LastLanes, Values::Tiny});
   c.poison = random.chance(70) ? Poison::NaN : Poison::Infinity;
   c.padding = random.chance(30) ? random.between(1, 40) : 0;
   if (random.chance(60)) {

@@ -30,6 +30,8 @@ enum class Values {
   HeadIndex, ///< v is its KV head's index: a wrong head map reads as an integer
   LowScores, ///< every score is -10: a padded zero score would dominate
   LastLanes, ///< q and k are 0 but for the last 3 dims: a dropped lane shows
+  Tiny,      ///< v is about the type's smallest normal number: what is flushed
+             ///< to zero on the way shows
 };
 
 /// What every other element holds: unused blocks, tails, padding.

@@ -271,6 +271,9 @@ void CaseData::writeValues() {
         }
         if (c.values == Values::HeadIndex)
           std::fill(vRow.begin(), vRow.end(), double(h));
+        if (c.values == Values::Tiny)
+          for (double &value : vRow)
+            value = std::ldexp(value, shape.qType == PAGODA_F16 ? -14 : -126);
         storeRow(k->data(), shape.kvType, offsetOf(args.k, s, t, h), dim,
                  row.data());
         storeRow(v->data(), shape.kvType, offsetOf(args.v, s, t, h), vDim,

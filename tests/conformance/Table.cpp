@@ -72,6 +72,9 @@ void addShapes(std::vector<Case> &cases) {
   padded.name = "mixed.padded_strides_nhd";
   padded.spec.layout = KvLayout::NHD;
   addPlans(cases, padded);
+  Case tiny = makeCase("mixed.tiny", mixedBatch());
+  tiny.values = Values::Tiny;
+  addPlans(cases, tiny);
   Case threads = makeCase("mixed.two_threads", mixedBatch());
   threads.threads = 2;
   cases.push_back(threads);

@@ -57,7 +57,7 @@ Element makeElement(int64_t seq, int64_t token, int64_t head, int64_t dim,
 } // namespace
 
 /// What one rounding may be off by below the normal range of P's and o's type,
-/// for f16, whose range ends at 2^-14. The others' is that of f32.
+/// for f16, whose range ends at 2^-14. The others' ends where f32's does.
 static double subnormalRounding(int32_t qType) {
   return qType == PAGODA_F16 ? std::ldexp(1.0, -25) : 0;
 }
@@ -65,7 +65,8 @@ static double subnormalRounding(int32_t qType) {
 double outputBound(const Row &row, int64_t dim, int32_t qType) {
   return (outputConstant(qType) * epsilon(qType) + arithmeticError(row)) *
              row.absolute[dim] +
-         std::numeric_limits<float>::min() * row.magnitude[dim] +
+         std::numeric_limits<float>::min() *
+             (row.magnitude[dim] + double(row.keys) + 2) +
          subnormalRounding(qType) * (row.magnitude[dim] + 1);
 }
 

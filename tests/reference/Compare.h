@@ -13,7 +13,7 @@
 // Row::keys, S = sum_j p_j |v_j|, M = sum_j |v_j| and eps32 = 2^-23:
 //
 //   r            = eps32 * (8 + (8 + d / 8) * A + sqrt(n))
-//   |o - ref|   <= (c * eps(T) + r) * S + 2^-126 * M        (elementwise)
+//   |o - ref|   <= (c * eps(T) + r) * S + 2^-126 * (M + n + 2) (elementwise)
 //                  + 2^-25 * (M + 1) for f16
 //   |lse - ref| <= 2 * c * eps(T) + r
 //
@@ -37,7 +37,12 @@
 //    8 instead of n / 8.
 //  - c * eps(T): P rounded (or truncated: one eps) to T for the second product
 //    and the output rounded to T (half an eps).
-//  - 2^-126 * M: weights below f32's normal range may be flushed to zero.
+//  - 2^-126 * (M + n + 2): what is below the normal range of f32 and bf16 may
+//    be flushed to zero, as x86's instructions for bf16 do: weights, which are
+//    relative to the largest one (M); values, whose weights are at most 1 in
+//    all (1); a sum after each of its n terms; the output (1). An element of q
+//    or k below it may count as 0, too: what that does to a score beside
+//    elements near 2^126 is in no bound.
 //  - 2^-25 * (M + 1): below 2^-14, f16 has multiples of 2^-24 only; weights,
 //    relative to the largest one, and the output are rounded to those.
 // 8-bit caches add nothing: their values times their scales are what the oracle

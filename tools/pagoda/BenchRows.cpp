@@ -59,8 +59,7 @@ std::vector<peers::SgemmAttention *>
 usablePeers(peers::Peers &peers, ScheduleBench &bench, StringRef spec) {
   std::vector<peers::SgemmAttention *> result;
   for (const auto &peer : peers.present) {
-    std::string reason =
-        peers::SgemmAttention::refusal(bench.bench().problem().shape);
+    std::string reason = peer->refusal(bench.bench().problem().shape);
     if (reason.empty()) {
       bench.bench().clearOutput();
       timePeer(bench, *peer);
@@ -162,7 +161,10 @@ benchAttention(const AttentionSpec &spec, Variant variant,
       peers ? usablePeers(*peers, bench, spec.name)
             : std::vector<peers::SgemmAttention *>();
   for (peers::SgemmAttention *peer : others) {
-    BenchRow row = rows.front();
+    // Libraries take what this machine has, whatever our kernels are for.
+    arithmetic.push_back(arithmeticOf(hostCpuFeatures(),
+                                      peer->library().operands == PAGODA_BF16));
+    BenchRow row = emptyRow(spec, variant, arithmetic.back(), bench.bench());
     row.variant = peer->library().name;
     row.schedule = peer->library().version;
     row.peer = true;

@@ -18,7 +18,7 @@
 
 namespace pagoda {
 
-static limits::Arithmetic arithmeticOf(uint64_t cpuFeatures, bool pairs) {
+limits::Arithmetic arithmeticOf(uint64_t cpuFeatures, bool pairs) {
   if (pairs && (cpuFeatures & PAGODA_CPU_AVX512_BF16))
     return limits::Arithmetic::Bf16Pairs;
   if (cpuFeatures & PAGODA_CPU_AVX512F)

@@ -23,8 +23,11 @@
 
 namespace pagoda {
 
+/// What code multiplies with that may use the instructions of `cpuFeatures`,
+/// pagoda_cpu_feature bits; `pairs`: pairs of bf16 where there are such.
+limits::Arithmetic arithmeticOf(uint64_t cpuFeatures, bool pairs);
 /// What kernels by `schedule` multiply with if they may use the instructions of
-/// `cpuFeatures`, pagoda_cpu_feature bits.
+/// `cpuFeatures`.
 limits::Arithmetic arithmeticOf(uint64_t cpuFeatures, const Schedule &schedule);
 /// The same of a kernel of a library.
 limits::Arithmetic arithmeticOf(const pagoda_kernel_info &kernel);

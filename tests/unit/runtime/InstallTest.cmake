@@ -1,6 +1,7 @@
 # Installs the runtime into a fresh directory, builds the example against it with
 # find_package and again with pkg-config, and runs both on the library KERNELS.
-#   cmake -DBUILD=.. -DWORK=.. -DEXAMPLES=.. -DKERNELS=.. -DCC=.. -DCXX=.. -P ..
+#   cmake -DBUILD=.. -DGENERATOR=.. -DWORK=.. -DEXAMPLES=.. -DKERNELS=.. -DCC=..
+#         -DCXX=.. -P ..
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE status
     OUTPUT_VARIABLE text ERROR_VARIABLE text)
@@ -14,7 +15,8 @@ file(REMOVE_RECURSE ${WORK})
 set(prefix ${WORK}/prefix)
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix} --component runtime)
 
-run(${CMAKE_COMMAND} -S ${EXAMPLES} -B ${WORK}/example
+# The build's generator: the default one needs make, which a machine may lack.
+run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${EXAMPLES} -B ${WORK}/example
   -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_C_COMPILER=${CC}
   -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_C_FLAGS=${FLAGS}
   -DCMAKE_CXX_FLAGS=${FLAGS})
@@ -38,6 +40,8 @@ if(pkgconfig)
     ${EXAMPLES}/attention_layer.c -o ${WORK}/by_pkg_config ${flags} -lm
     -Wl,-rpath,${libdir})
   run(${WORK}/by_pkg_config ${KERNELS})
+else()
+  message("skipped: pkg-config is not installed")
 endif()
 
 # Every installed header can be included first and alone.

@@ -219,9 +219,11 @@ TEST(BenchRows, CacheWritesLeaveWhatOneRunLeaves) {
 // right; else a line that says why not.
 TEST(BenchRows, PeersThatAreRight) {
   auto product = [](float factor) {
-    return [=](bool transposeB, int64_t m, int64_t n, int64_t k, const float *a,
-               int64_t lda, const float *b, int64_t ldb, float beta, float *c,
-               int64_t ldc) {
+    return [=](bool transposeB, int64_t m, int64_t n, int64_t k, float alpha,
+               const void *left, int64_t lda, const void *right, int64_t ldb,
+               float beta, float *c, int64_t ldc) {
+      auto *a = static_cast<const float *>(left);
+      auto *b = static_cast<const float *>(right);
       for (int64_t i = 0; i < m; ++i)
         for (int64_t j = 0; j < n; ++j) {
           float sum = 0;
@@ -229,7 +231,7 @@ TEST(BenchRows, PeersThatAreRight) {
             sum +=
                 a[i * lda + x] * (transposeB ? b[j * ldb + x] : b[x * ldb + j]);
           c[i * ldc + j] =
-              (beta == 0 ? 0 : beta * c[i * ldc + j]) + factor * sum;
+              (beta == 0 ? 0 : beta * c[i * ldc + j]) + factor * alpha * sum;
         }
     };
   };

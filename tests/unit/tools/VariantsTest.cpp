@@ -42,7 +42,8 @@ protected:
 
     CompileOptions options;
     options.machine = cantFail(Machine::named("x86-64-v3"));
-    options.variants = {cantFail(Machine::named("x86-64-v4"))};
+    options.variants = {cantFail(Machine::named("x86-64-v4")),
+                        cantFail(Machine::named("avx512-bf16"))};
     Expected<Artifact> artifact = compile(specs, options);
     ASSERT_TRUE(bool(artifact)) << toString(artifact.takeError());
     ASSERT_FALSE(sys::fs::createUniqueDirectory("pagoda-variants", directory));
@@ -80,8 +81,9 @@ protected:
 };
 
 TEST_F(Variants, TheMachineDecides) {
-  // Two machines, two specifications: prefill, decode, merge, append and copy.
-  EXPECT_EQ(library->kernels().size(), 20u);
+  // Three machines, two specifications: prefill, decode, merge, append and
+  // copy.
+  EXPECT_EQ(library->kernels().size(), 30u);
   EXPECT_TRUE(library->find("attention_x86_64_v3_full_prefill"));
   EXPECT_TRUE(library->find("attention_x86_64_v4_windowed_decode"));
   for (uint32_t features :
@@ -92,7 +94,7 @@ TEST_F(Variants, TheMachineDecides) {
     EXPECT_EQ(targets(avx512, features),
               std::vector<std::string>(3, "cpu:x86-64-v4"));
     EXPECT_EQ(targets(avx512 | PAGODA_CPU_AVX512_BF16, features),
-              std::vector<std::string>(3, "cpu:x86-64-v4"));
+              std::vector<std::string>(3, "cpu:avx512-bf16"));
   }
 
   // What cannot run is not taken, here or elsewhere.
@@ -108,10 +110,12 @@ TEST_F(Variants, TheMachineDecides) {
   if ((here & avx2) != avx2)
     GTEST_SKIP() << "needs AVX2, this machine has " << cpuFeatureNames(here);
   KernelSet set = library->select(wanted(PAGODA_FEATURE_CAUSAL));
+  const char *best = (here & avx512) != avx512         ? "cpu:x86-64-v3"
+                     : (here & PAGODA_CPU_AVX512_BF16) ? "cpu:avx512-bf16"
+                                                       : "cpu:x86-64-v4";
   for (const pagoda_kernel_info *kernel : set.attention) {
     EXPECT_EQ(kernel->cpu_features & ~here, 0u) << kernel->name;
-    EXPECT_STREQ(kernel->target,
-                 (here & avx512) == avx512 ? "cpu:x86-64-v4" : "cpu:x86-64-v3");
+    EXPECT_STREQ(kernel->target, best);
   }
 }
 
