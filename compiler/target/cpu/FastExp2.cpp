@@ -29,9 +29,9 @@ static constexpr float coefficients[] = {
 static constexpr float coefficientsOfBf16[] = {0.693282902f, 0.242210969f,
                                                0.0550089329f};
 
-/// Adding it leaves the nearest integer to x, minus 1, plus the bias of an
-/// f32's exponent, in the low mantissa bits.
-static constexpr float roundingMagic = 12582912.0f + 126; // 1.5 * 2^23 + 126
+/// Adding it and a number below 2^22 leaves that number, plus the nearest
+/// integer to x, in the low mantissa bits.
+static constexpr float roundingMagic = 12582912.0f; // 1.5 * 2^23
 
 namespace {
 
@@ -62,24 +62,27 @@ struct Expansion {
 
 } // namespace
 
-/// The power of two that is shifted into place is 2^(n - 1), n the nearest
-/// integer: 0 for n = -126, and finite for 128, where the product overflows. A
-/// NaN does not compare and passes.
+/// A power of two is shifted into place as an exponent, which ends at 2^127
+/// and, with 0, at 2^-127. x that is not positive takes 2^n, n the nearest
+/// integer; else 128 needs one too, and it is 2^(n - 1) and twice the
+/// polynomial, whose product overflows. A NaN does not compare and passes.
 Value Expansion::shiftedIntoPlace(Value x, bool nonPositive) {
   auto compare = [&](arith::CmpFPredicate predicate, Value l, Value r) {
     return arith::CmpFOp::create(b, predicate, l, r);
   };
-  Value most = constant(128.0f), least = constant(-126.0f);
+  constexpr float bias = 127;
+  float halved = nonPositive ? 0 : 1;
+  Value most = constant(128.0f), least = constant(halved - bias);
   Value clamped = x;
   if (!nonPositive)
     clamped = arith::SelectOp::create(
         b, compare(arith::CmpFPredicate::OLT, most, x), most, x);
   clamped = arith::SelectOp::create(
       b, compare(arith::CmpFPredicate::OGT, least, clamped), least, clamped);
-  Value magic = constant(roundingMagic);
+  Value magic = constant(roundingMagic + bias - halved);
   Value shifted = b.addf(clamped, magic);
   Value fraction = b.subf(clamped, b.subf(shifted, magic));
-  Value sum = polynomial(fraction, 2);
+  Value sum = polynomial(fraction, 1 + halved);
 
   Type bitsType = b.getI32Type();
   if (auto vector = dyn_cast<VectorType>(type))

@@ -18,9 +18,11 @@ namespace pagoda {
 /// degree 5 whose relative error is below 1.1e-7; it is multiplied by 2^n. For
 /// x in (-125.5, 128) the result is within 2.5 units in the last place of 2^x,
 /// and exact for integers. Up to -125.5 (-inf included) it is 0. From 128 on it
-/// is +inf. NaN stays NaN. An op that says its operand is not positive is
-/// spared the comparison with 128; one that says its result is for bf16 takes a
-/// polynomial of degree 3, whose relative error is below 1.02e-4.
+/// is +inf. NaN stays NaN.
+///
+/// An op that says its operand is not positive is spared the comparison with
+/// 128, and is right down to -126.5. One that says its result is for bf16 takes
+/// a polynomial of degree 3, whose relative error is below 1.02e-4.
 ///
 /// With `hasScalef` (AVX-512) vectors of 16 are multiplied by vscalefps, which
 /// needs no comparison at all; results below 2^-126 are then subnormal, not 0.
