@@ -198,6 +198,17 @@ void addTypes(std::vector<Case> &cases) {
     c.spec.kvType = kv;
     addPlans(cases, c);
   }
+  // Pairs of bf16 with register blocks that a vector holds no power of two of:
+  // values that are copied a vector at a time end amid a block of columns.
+  for (int64_t rows : {3, 5}) {
+    Case c = makeCase("type.bf16_pairs" + std::to_string(rows), mixedBatch());
+    c.spec.qType = c.spec.kvType = DType::BF16;
+    c.spec.vHeadDim = 14;
+    c.schedule = {"prefill.pack=2,prefill.block_vectors=2,prefill.block_rows=" +
+                  std::to_string(rows) +
+                  ",prefill.kv_tile=" + std::to_string(12 * rows)};
+    addPlans(cases, c);
+  }
 }
 
 } // namespace
