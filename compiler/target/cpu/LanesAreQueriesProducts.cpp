@@ -154,7 +154,8 @@ void LanesAreQueries::prefetchNext(const KvRows &keys, const KvRows &values,
 
 /// Rows see more keys the later they are, so that the keys of a masked tile
 /// form a staircase: the first vectors of rows are done while the last still
-/// see some. Steps begin at whole steps of both products.
+/// see some. Where a range ends earlier the later its row, vectors go on to the
+/// end of those before them. Steps begin at whole steps of both products.
 void LanesAreQueries::forEachStep(
     const Panel &panel, llvm::function_ref<void(int64_t, Value, Value)> body) {
   Value first = firstKey(panel), end = keyCount(panel);
