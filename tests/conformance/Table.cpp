@@ -75,6 +75,10 @@ void addShapes(std::vector<Case> &cases) {
   Case tiny = makeCase("mixed.tiny", mixedBatch());
   tiny.values = Values::Tiny;
   addPlans(cases, tiny);
+  // Whole tiles that no mask touches, too.
+  Case peaks = makeCase("mixed.peaks", {{130, 130}, {1, 300}, {70, 290}});
+  peaks.values = Values::Peaks;
+  addPlans(cases, peaks);
   Case threads = makeCase("mixed.two_threads", mixedBatch());
   threads.threads = 2;
   cases.push_back(threads);
