@@ -126,9 +126,13 @@ std::vector<std::string> randomSchedule(Random &random,
   if (random.chance(15))
     result.push_back(random.pick<const char *>(
         {"order=naive", "order=gather", "order=kv_outer"}));
-  if (random.chance(15))
+  if (random.chance(15)) {
     result.push_back("prefill.kv_tile=" +
                      std::to_string(12 * random.between(1, 24)));
+    if (random.chance(50))
+      result.push_back("prefill.block_vectors=2,prefill.block_rows=" +
+                       std::to_string(random.pick<int64_t>({1, 2, 3, 4, 6})));
+  }
   if (random.chance(15))
     result.push_back(
         "prefill.q_tile=" +

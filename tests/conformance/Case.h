@@ -32,6 +32,8 @@ enum class Values {
   LastLanes, ///< q and k are 0 but for the last 3 dims: a dropped lane shows
   Tiny,      ///< v is about the type's smallest normal number: what is flushed
              ///< to zero on the way shows
+  Peaks,     ///< one key in 8 has scores 64 times as large: a weight that is
+             ///< not relative to the largest score overflows
 };
 
 /// What every other element holds: unused blocks, tails, padding.

@@ -265,6 +265,9 @@ void CaseData::writeValues() {
         draw(vRow);
         if (c.values == Values::LowScores)
           std::fill(row.begin(), row.end(), -10 / (args.scale * double(dim)));
+        if (c.values == Values::Peaks && random() % 8 == 0)
+          for (double &value : row)
+            value *= 64;
         if (c.values == Values::OneHot) {
           std::fill(vRow.begin(), vRow.end(), 0);
           vRow[t % vDim] = 1;

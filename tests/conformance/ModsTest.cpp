@@ -168,6 +168,30 @@ TEST_F(Mods, WindowWrittenByHand) {
             {});
 }
 
+// Later rows see fewer keys; causal ones more, then fewer.
+TEST_F(Mods, RangeThatEndsEarlierTheLaterTheRow) {
+  for (bool causal : {false, true}) {
+    Case c = makeCase("shrinking", {{150, 150}, {1, 120}, {20, 90}});
+    c.spec.causal = causal;
+    checkMods(c, R"(
+      func.func @mask_mod(%seq: i32, %head: i32, %q: i32, %kv: i32) -> i1 {
+        %sum = arith.addi %q, %kv : i32
+        %most = arith.constant 150 : i32
+        %before = arith.cmpi slt, %sum, %most : i32
+        return %before : i1
+      }
+      func.func @kv_range(%seq: i32, %lo: i32, %hi: i32)
+          -> (i32, i32, i32, i32) {
+        %zero = arith.constant 0 : i32
+        %most = arith.constant 150 : i32
+        %full = arith.subi %most, %hi : i32
+        %end = arith.subi %most, %lo : i32
+        return %zero, %zero, %full, %end : i32, i32, i32, i32
+      })",
+              {});
+  }
+}
+
 TEST_F(Mods, RefusalsNameFileAndLine) {
   auto error = [](const char *text) {
     auto result = ModEvaluator::create(text, "my.mlir");

@@ -75,6 +75,10 @@ void addShapes(std::vector<Case> &cases) {
   Case tiny = makeCase("mixed.tiny", mixedBatch());
   tiny.values = Values::Tiny;
   addPlans(cases, tiny);
+  // Whole tiles that no mask touches, too.
+  Case peaks = makeCase("mixed.peaks", {{130, 130}, {1, 300}, {70, 290}});
+  peaks.values = Values::Peaks;
+  addPlans(cases, peaks);
   Case threads = makeCase("mixed.two_threads", mixedBatch());
   threads.threads = 2;
   cases.push_back(threads);
@@ -196,6 +200,17 @@ void addTypes(std::vector<Case> &cases) {
     Case c = makeCase(std::string("type.") + name, mixedBatch());
     c.spec.qType = q;
     c.spec.kvType = kv;
+    addPlans(cases, c);
+  }
+  // Pairs of bf16 with register blocks that a vector holds no power of two of:
+  // values that are copied a vector at a time end amid a block of columns.
+  for (int64_t rows : {3, 5}) {
+    Case c = makeCase("type.bf16_pairs" + std::to_string(rows), mixedBatch());
+    c.spec.qType = c.spec.kvType = DType::BF16;
+    c.spec.vHeadDim = 14;
+    c.schedule = {"prefill.pack=2,prefill.block_vectors=2,prefill.block_rows=" +
+                  std::to_string(rows) +
+                  ",prefill.kv_tile=" + std::to_string(12 * rows)};
     addPlans(cases, c);
   }
 }

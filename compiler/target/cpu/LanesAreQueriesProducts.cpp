@@ -62,33 +62,36 @@ void LanesAreQueries::packPairs(const KvRows &values, Value head) {
     Value key = b.mul(pair, 2);
     Value first = rowOf(values.pointers, key, headOffset);
     Value second = rowOf(values.pointers, b.add(key, 1), headOffset);
-    // As many blocks of columns at once as fill a vector.
-    int64_t width = c.lanes / blockRows() * blockRows();
-    b.forPieces(
-        0, vDim(), width ? width : blockRows(), [&](Value d, int64_t count) {
-          Type piece = VectorType::get({count}, bits);
-          Type wide = VectorType::get({count}, b.i32Type());
-          auto load = [&](Value row) -> Value {
-            Value elements = b.load(piece, b.at(row, b.mul(d, 2)), 2);
-            return arith::ExtUIOp::create(b, wide, elements);
-          };
-          Value upper =
-              arith::ShLIOp::create(b, load(second), b.splat(b.i32(16), count));
-          Value pairs = arith::OrIOp::create(b, load(first), upper);
-          for (int64_t at = 0; at < count; at += blockRows()) {
-            int64_t part = std::min(blockRows(), count - at);
-            Value column = b.add(d, at), block = b.div(column, blockRows());
-            Value inBlock = b.sub(column, b.mul(block, blockRows()));
-            Value index = b.add(
-                b.add(b.mul(block, packedBlock()), b.mul(pair, blockRows())),
-                inBlock);
-            auto some = llvm::to_vector(llvm::seq<int64_t>(at, at + part));
-            Value out = part == count
-                            ? pairs
-                            : vector::ShuffleOp::create(b, pairs, pairs, some);
-            b.store(out, b.at(c.slot(packed), b.mul(index, 4)), 4);
-          }
-        });
+    auto copy = [&](Value d, int64_t count) {
+      Type piece = VectorType::get({count}, bits);
+      Type wide = VectorType::get({count}, b.i32Type());
+      auto load = [&](Value row) -> Value {
+        Value elements = b.load(piece, b.at(row, b.mul(d, 2)), 2);
+        return arith::ExtUIOp::create(b, wide, elements);
+      };
+      Value upper =
+          arith::ShLIOp::create(b, load(second), b.splat(b.i32(16), count));
+      Value pairs = arith::OrIOp::create(b, load(first), upper);
+      for (int64_t at = 0; at < count; at += blockRows()) {
+        int64_t part = std::min(blockRows(), count - at);
+        Value column = b.add(d, at), block = b.div(column, blockRows());
+        Value inBlock = b.sub(column, b.mul(block, blockRows()));
+        Value index =
+            b.add(b.add(b.mul(block, packedBlock()), b.mul(pair, blockRows())),
+                  inBlock);
+        auto some = llvm::to_vector(llvm::seq<int64_t>(at, at + part));
+        Value out = part == count
+                        ? pairs
+                        : vector::ShuffleOp::create(b, pairs, pairs, some);
+        b.store(out, b.at(c.slot(packed), b.mul(index, 4)), 4);
+      }
+    };
+    // As many blocks of columns at once as fill a vector; then one by one, so
+    // that no piece of the rest lies in two blocks.
+    int64_t width = std::max<int64_t>(1, c.lanes / blockRows()) * blockRows();
+    int64_t whole = vDim() / width * width;
+    b.forPieces(0, whole, width, copy);
+    b.forPieces(whole, vDim(), blockRows(), copy);
   });
 }
 
@@ -151,7 +154,8 @@ void LanesAreQueries::prefetchNext(const KvRows &keys, const KvRows &values,
 
 /// Rows see more keys the later they are, so that the keys of a masked tile
 /// form a staircase: the first vectors of rows are done while the last still
-/// see some. Steps begin at whole steps of both products.
+/// see some. Where a range ends earlier the later its row, vectors go on to the
+/// end of those before them. Steps begin at whole steps of both products.
 void LanesAreQueries::forEachStep(
     const Panel &panel, llvm::function_ref<void(int64_t, Value, Value)> body) {
   Value first = firstKey(panel), end = keyCount(panel);

@@ -368,20 +368,16 @@ void KernelLowering::computePanelRanges(KvRangeOp op) {
       b.store(key, b.at(range, i * 4));
   });
 
-  // The rows of a vector and of those before it see even fewer.
+  // The rows of a vector see even fewer.
   int64_t vectors = emitter->panelVectors(), lanes = rows / vectors;
   if (vectors == 1)
     return;
   c.vectorEnds = c.slots.reserve(emitter->panels() * vectors * 4);
-  b.forLoop(b.i32(0), b.mul(count, vectors), 1, b.i32(0),
-            [&](Value vector, ValueRange before) {
-              Value row = b.min(b.mul(vector, lanes), last);
-              Value lastRow = b.min(b.add(row, lanes - 1), last);
-              Value end = b.max(before[0], keysOfRows(op, row, lastRow)[3]);
-              b.store(end,
-                      b.at(c.slot(*c.vectorEnds), b.mul(b.widen(vector), 4)));
-              return Values{end};
-            });
+  b.forLoop(b.i32(0), b.mul(count, vectors), 1, [&](Value vector) {
+    Value row = b.min(b.mul(vector, lanes), last);
+    Value end = keysOfRows(op, row, b.min(b.add(row, lanes - 1), last))[3];
+    b.store(end, b.at(c.slot(*c.vectorEnds), b.mul(b.widen(vector), 4)));
+  });
 }
 
 LogicalResult pagoda::lowerCpuTiles(KernelOp kernel) {

@@ -87,9 +87,8 @@ struct Panel {
   /// count for all its rows and need no mask. A null begin is 0, a null
   /// clearEnd says that nothing is known.
   Value begin = {}, clearBegin = {}, clearEnd = {};
-  /// i32: key `vectorEnds[n]` and those after it are seen by no row of vectors
-  /// 0 to n. Of all vectors but the last, whose end is `valid`; empty: not
-  /// known.
+  /// i32: key `vectorEnds[n]` and those after it are seen by no row of vector
+  /// n. Of all vectors but the last, whose end is `valid`; empty: not known.
   Values vectorEnds = {};
   /// i1: whether this is the first tile that the panel meets, and the last.
   /// Null: not known.
@@ -133,7 +132,7 @@ struct KernelContext : FunctionValues {
   /// What the range region says of each panel: an array of (lo, full_lo,
   /// full_hi, hi), i32, in scratch; only where there is something to say.
   std::optional<int64_t> panelRanges;
-  /// Where the first n + 1 vectors of each panel see their last key: i32
+  /// Where the keys end that each vector of each panel sees: i32
   /// [panels][vectors], in scratch.
   std::optional<int64_t> vectorEnds;
 
