@@ -72,22 +72,32 @@ TEST_F(Scores, H4_LengthsThatDoNotFillATile) {
 
 TEST_F(Scores, SumsOfManyEqualTerms) {
   // Equal terms added to one accumulator all round the same way: without sums
-  // by tiles the error grows with the number of keys.
-  for (int kernel : {0, 1}) {
-    Case c = makeCase("equal terms", {{2, 6000}});
-    c.spec.qHeads = c.spec.kvHeads = 1;
-    c.spec.headDim = c.spec.vHeadDim = 16;
-    c.splits = 1;
-    c.kernel = kernel;
-    CaseData data(c);
-    for (int64_t t = 0; t < 2; ++t)
-      std::fill_n(data.queryRow(0, t, 0), 16, 0.0f);
-    for (int64_t t = 0; t < 6000; ++t)
-      for (int64_t d = 0; d < 16; ++d)
-        data.valueRow(0, t, 0)[d] = 0.1f + 0.013f * float(d);
-    data.sealInputs();
-    check(c, data);
-  }
+  // by tiles the error grows with the number of keys. Each shape with the
+  // schedule that it gets, and with either number of stages.
+  struct {
+    int64_t heads, headDim;
+  } const shapes[] = {{1, 16}, {2, 128}};
+  for (auto [heads, headDim] : shapes)
+    for (const char *schedule : {"", "decode.stages=1", "decode.stages=2"})
+      for (int kernel : {0, 1}) {
+        Case c = makeCase("equal terms", {{2, 6000}});
+        c.spec.qHeads = c.spec.kvHeads = heads;
+        c.spec.headDim = c.spec.vHeadDim = headDim;
+        if (*schedule)
+          c.schedule = {schedule};
+        c.splits = 1;
+        c.kernel = kernel;
+        CaseData data(c);
+        for (int64_t h = 0; h < heads; ++h) {
+          for (int64_t t = 0; t < 2; ++t)
+            std::fill_n(data.queryRow(0, t, h), headDim, 0.0f);
+          for (int64_t t = 0; t < 6000; ++t)
+            for (int64_t d = 0; d < headDim; ++d)
+              data.valueRow(0, t, h)[d] = 0.1f + 0.013f * float(d);
+        }
+        data.sealInputs();
+        check(c, data);
+      }
 }
 
 TEST_F(Scores, D1_SoftcapBeforeTheMask) {

@@ -31,7 +31,7 @@ void KvLoops::scoresOf(ArrayRef<KvLoopOp> loops, Value j) {
             .Case([&](MapScoresOp map) { emitter.mapScores(map, panel); })
             .Case([&](MaskScoresOp mask) { emitter.maskScores(mask, panel); })
             .Case([&](SoftmaxStepOp step) { emitter.softmaxStep(step, panel); })
-            .Case([&](RescaleOp) { emitter.rescale(panel); });
+            .Case([&](RescaleOp) { emitter.rescale(panel, j); });
     });
   };
   if (loops.size() == 1)

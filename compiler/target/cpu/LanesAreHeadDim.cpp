@@ -102,9 +102,14 @@ void LanesAreHeadDim::initState(StateInitOp op, const Panel &panel) {
   forEachRow([&](Value row) {
     b.store(lowest, rowOf(m, 1, panel, row));
     b.store(none, rowOf(l, 1, panel, row));
-    Value target = rowOf(o, padded(vDim()), panel, row);
-    b.forLoop(b.i64(0), b.i64(padded(vDim())), c.lanes,
-              [&](Value d) { storeVector(zero, target, d); });
+    Value target = rowOf(o, padded(vDim()), panel, row), added;
+    if (pipelines())
+      added = rowOf(recent, padded(vDim()), panel, row);
+    b.forLoop(b.i64(0), b.i64(padded(vDim())), c.lanes, [&](Value d) {
+      storeVector(zero, target, d);
+      if (added)
+        storeVector(zero, added, d);
+    });
   });
   if (!op.getSinks())
     return;

@@ -20,7 +20,9 @@
 // keys of a tile come first, while its values are prefetched: only the block
 // table knows where they are. With two (LanesAreHeadDimBeside.cpp), the keys of
 // the next tile and the values of this one come together, row by row: several
-// streams keep more of the memory busy than one does.
+// streams keep more of the memory busy than one does. Either way, the products
+// of a tile, or of a few, are summed by themselves and then added to O, so that
+// rounding errors do not grow with each key.
 //
 // bf16 comes two elements to 32 bits, which a shift and a mask widen: so in Q
 // and O, the even dims of two vectors come before the odd ones. Where an
@@ -41,6 +43,8 @@ public:
     int64_t rows = c.schedule.getHeads() * panels() * panelRows();
     q = c.slots.reserve(rows * queryBytes());
     o = c.slots.reserve(rows * padded(vDim()) * 4);
+    if (pipelines())
+      recent = c.slots.reserve(rows * padded(vDim()) * 4);
     m = c.slots.reserve(rows * 4);
     l = c.slots.reserve(rows * 4);
     alpha = c.slots.reserve(rows * 4);
@@ -56,7 +60,7 @@ public:
   bool qkWhole(QkOp op, const KvRows &values, Value valid) override;
   bool pipelines() const override { return c.schedule.getStages() == 2; }
   void pvBesideQk(PvOp pv, QkOp qk) override;
-  void rescale(const Panel &panel) override;
+  void rescale(const Panel &panel, Value j) override;
   void mapScores(MapScoresOp op, const Panel &panel) override;
   void maskScores(MaskScoresOp op, const Panel &panel) override;
   void softmaxStep(SoftmaxStepOp op, const Panel &panel) override;
@@ -144,6 +148,8 @@ private:
     return c.cache.getLayout() == CacheLayout::nhd &&
            c.schedule.getHeads() > 1 && !(pipelines() && fetchesTiles());
   }
+  /// Keys after which a sum is added to O, with two stages; a power of two.
+  static constexpr int64_t keysOfSum = 256;
   int64_t valueVectors() const;
   /// With two stages, whether the rows that a walk comes to are fetched, those
   /// of the next tile, too.
@@ -162,6 +168,7 @@ private:
                   Value key, Value apart);
   void passBeside(llvm::ArrayRef<KeyBesideValue> pairs, const Panel &panel,
                   Value first, int64_t rows, Value ahead);
+  void addRecentToO(const Panel &panel, Value row, Value scale);
   void pvColumns(const KvRows &rows, const Panel &panel, Value column,
                  int64_t count, bool rescale);
   void prefetch(Value pointer, int64_t bytes);
@@ -182,6 +189,7 @@ private:
                         llvm::function_ref<void(Value, Value)> body);
 
   int64_t q, o, m, l, alpha, s; ///< scratch offsets
+  int64_t recent; ///< with two stages, [row][dim]: what the last tiles add to O
 };
 
 } // namespace pagoda

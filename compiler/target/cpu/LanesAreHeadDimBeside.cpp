@@ -63,9 +63,9 @@ Value LanesAreHeadDim::rowAhead(const KvRows &rows, const Panel &panel,
 
 /// Key `key` of the next tile and value `key` of this one, of one panel; and
 /// the same half a tile later, mostly in another page: more streams, and Q and
-/// O are read once for both. The score of the next tile's key takes the place
-/// of this one's weight. O stays in scratch memory: a row of it and one of V do
-/// not fit the registers.
+/// sums are read once for both. The score of the next tile's key takes
+/// the place of this one's weight. O stays in scratch memory: a row of it and
+/// one of V do not fit the registers.
 ///
 /// The panel's rows go in passes. Where nothing fetches the rows to come, the
 /// first one waits for memory; the others find keys and values in the
@@ -122,7 +122,7 @@ void LanesAreHeadDim::passBeside(ArrayRef<KeyBesideValue> pairs,
   for (int64_t r = 0; r < rows; ++r) {
     scoreRows.push_back(row(s, padded(c.kvTile()), r));
     queryRows.push_back(row(q, queryBytes() / 4, r));
-    results.push_back(row(o, padded(vDim()), r));
+    results.push_back(row(recent, padded(vDim()), r));
   }
   for (const KeyBesideValue &pair : pairs)
     for (Value scores : scoreRows)
@@ -207,6 +207,36 @@ void LanesAreHeadDim::passBeside(ArrayRef<KeyBesideValue> pairs,
   }
 }
 
+/// Adds a row's sums of the last tiles to O, which is then multiplied by
+/// `scale` unless that is null.
+void LanesAreHeadDim::addRecentToO(const Panel &panel, Value row, Value scale) {
+  Value sums = rowOf(o, padded(vDim()), panel, row);
+  Value added = rowOf(recent, padded(vDim()), panel, row);
+  Value zero = splat(0), factor;
+  if (scale)
+    factor = b.splat(scale, c.lanes);
+  b.forLoop(b.i64(0), b.i64(padded(vDim())), c.lanes, [&](Value d) {
+    Value sum = b.addf(vectorAt(sums, d), vectorAt(added, d));
+    storeVector(scale ? b.mulf(sum, factor) : sum, sums, d);
+    storeVector(zero, added, d);
+  });
+}
+
+/// Where the scale of O changes, which it mostly does not, and now and then, so
+/// that no sum grows long.
+void LanesAreHeadDim::rescale(const Panel &panel, Value j) {
+  Value isDue = b.compare(arith::CmpIPredicate::slt,
+                          arith::AndIOp::create(b, j, b.i32(keysOfSum - 1)),
+                          b.i32(c.kvTile()));
+  forEachRow([&](Value row) {
+    Value scale = scalarAt(rowOf(alpha, 1, panel, row));
+    Value changes =
+        arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, scale, b.f32(1));
+    b.ifThen(arith::OrIOp::create(b, changes, isDue),
+             [&] { addRecentToO(panel, row, scale); });
+  });
+}
+
 /// A first tile may be short, and so may a last one: a pointer past its rows
 /// repeats one that exists, the score there is masked and the weight 0.
 void LanesAreHeadDim::pvBesideQk(PvOp pv, QkOp qk) {
@@ -219,14 +249,19 @@ void LanesAreHeadDim::pvBesideQk(PvOp pv, QkOp qk) {
       half = b.ceilDiv(b.widen(valid), keysTogether());
   if (!pv)
     c.scores[qk.getS()] = {s, keys->valid};
-  if (!visitsByToken())
-    return forEachPanel([&](const Panel &panel) {
-      b.forLoop(b.i64(0), half, 1,
-                [&](Value key) { rowsBeside(keys, values, panel, key, half); });
+  auto rows = [&](const Panel &panel, Value key) {
+    rowsBeside(keys, values, panel, key, half);
+  };
+  if (visitsByToken())
+    b.forLoop(b.i64(0), half, 1, [&](Value key) {
+      forEachPanel([&](const Panel &panel) { rows(panel, key); });
     });
-  b.forLoop(b.i64(0), half, 1, [&](Value key) {
+  else
     forEachPanel([&](const Panel &panel) {
-      rowsBeside(keys, values, panel, key, half);
+      b.forLoop(b.i64(0), half, 1, [&](Value key) { rows(panel, key); });
     });
-  });
+  if (!qk)
+    forEachPanel([&](const Panel &panel) {
+      forEachRow([&](Value row) { addRecentToO(panel, row, {}); });
+    });
 }

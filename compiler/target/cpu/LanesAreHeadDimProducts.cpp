@@ -309,19 +309,3 @@ void LanesAreHeadDim::pv(PvOp op, const Panel &panel) {
   if (whole < vDim())
     pvColumns(rows, panel, b.i64(whole), vDim() - whole, rescale);
 }
-
-/// O, where its scale changes; mostly it does not.
-void LanesAreHeadDim::rescale(const Panel &panel) {
-  forEachRow([&](Value row) {
-    Value scale = scalarAt(rowOf(alpha, 1, panel, row));
-    Value changes =
-        arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, scale, b.f32(1));
-    b.ifThen(changes, [&] {
-      Value target = rowOf(o, padded(vDim()), panel, row);
-      Value factor = b.splat(scale, c.lanes);
-      b.forLoop(b.i64(0), b.i64(padded(vDim())), c.lanes, [&](Value d) {
-        storeVector(b.mulf(vectorAt(target, d), factor), target, d);
-      });
-    });
-  });
-}

@@ -203,7 +203,8 @@ public:
   virtual void pvBesideQk(PvOp pv, QkOp qk) {
     llvm_unreachable("tiles do not overlap");
   }
-  virtual void rescale(const Panel &panel) {
+  /// Before PV of the tile from key `j` (i32) on.
+  virtual void rescale(const Panel &panel, Value j) {
     llvm_unreachable("pv rescales what it loads");
   }
   virtual void mapScores(MapScoresOp op, const Panel &panel) = 0;
