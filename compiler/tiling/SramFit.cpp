@@ -316,8 +316,11 @@ static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
           {"element", double(element)}},
          double(run), "B");
   if (overlap) {
-    a.cost("short runs", "3072 / run", {{"run", double(run)}},
-           streamBytes / double(run));
+    // Rows that are fetched are found wherever they lie.
+    double worst = s.fetchesRows() ? worstRun : streamBytes;
+    a.cost("short runs", "3072 / run, at most 2/3 if rows are fetched",
+           {{"run", double(run)}, {"prefetch", double(s.prefetch)}},
+           std::min(streamBytes / double(run), worst));
     // Head-major, blocks of a stream beyond the first; token-major, a tile's
     // scores lie further apart.
     bool blocks = headMajor || spec.kvHeads == 1;

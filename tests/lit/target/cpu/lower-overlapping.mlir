@@ -1,4 +1,4 @@
-// RUN: pagoda-opt %s --pagoda-expand-features --pagoda-select-tiles="machine=x86-64-v3 override=decode.kv_tile=8,decode.stages=2" --pagoda-tile-attention=machine=x86-64-v3 --pagoda-cpu-assign-layouts --pagoda-cpu-lower-tiles --canonicalize | FileCheck %s
+// RUN: pagoda-opt %s --pagoda-expand-features --pagoda-select-tiles="machine=x86-64-v3 override=decode.kv_tile=8,decode.stages=2,decode.prefetch=1" --pagoda-tile-attention=machine=x86-64-v3 --pagoda-cpu-assign-layouts --pagoda-cpu-lower-tiles --canonicalize | FileCheck %s
 
 !cache = !pagoda.kv_cache<heads = 2, k_dim = 64, v_dim = 64, block = 4, layout = hnd, elt = bf16>
 
@@ -27,9 +27,16 @@
 // CHECK: scf.if %[[WHOLE]] {
 // CHECK-NOT: } else {
 // CHECK: math.exp2 {{.*}} : vector<8xf32>
-// O is multiplied only where its scale changes.
-// CHECK: %[[CHANGES:.*]] = arith.cmpf une, %{{.*}}, %cst
-// CHECK: scf.if %[[CHANGES]]
+// Sums of tiles join O, and it is multiplied, only where its scale changes and
+// once in 256 keys.
+// CHECK: %[[KEYS:.*]] = arith.andi %[[J]], %c255_i32
+// CHECK: %[[DUE:.*]] = arith.cmpi slt, %[[KEYS]], %c8_i32
+// CHECK: %[[CHANGES:.*]] = arith.cmpf une, %{{[^,]*}}, %{{[^ ]*}} : f32
+// CHECK: %[[JOINS:.*]] = arith.ori %[[CHANGES]], %[[DUE]]
+// CHECK: scf.if %[[JOINS]] {
+// CHECK: %[[SUM:.*]] = arith.addf
+// CHECK: %[[SCALED:.*]] = arith.mulf %[[SUM]],
+// CHECK: llvm.store %[[SCALED]],
 // CHECK: } else {
 // CHECK: arith.select {{.*}} : vector<8xi1>, vector<8xf32>
 // CHECK: math.exp2 {{.*}} : vector<8xf32>
@@ -56,10 +63,14 @@
 // CHECK: llvm.store %{{.*}}, %{{.*}} {alignment = 4 : i64} : vector<8xf32>, !llvm.ptr
 // CHECK: scf.yield
 
-// Values of the last tile alone.
+// Values of the last tile alone, after which all sums join O.
 // CHECK: } else {
 // CHECK-NOT: math.exp2
 // CHECK: vector.fma
+// CHECK-NOT: math.exp2
+// CHECK: %[[SUM:.*]] = arith.addf
+// CHECK: llvm.store %[[SUM]],
+// CHECK: llvm.store %cst
 // CHECK: llvm.return
 func.func @small(%q: tensor<?x4x64xbf16>, %cache: !cache, %table: tensor<?x?xi32>,
                  %starts: tensor<?xi32>, %lens: tensor<?xi32>, %scale: f32) {
