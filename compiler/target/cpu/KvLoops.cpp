@@ -21,11 +21,13 @@ using namespace pagoda;
 using Predicate = arith::CmpIPredicate;
 
 /// What the loop that tile `j` belongs to does to scores.
-void KvLoops::scoresOf(ArrayRef<KvLoopOp> loops, Value j) {
+void KvLoops::scoresOf(ArrayRef<KvLoopOp> loops, Value j, const KvRows &keys,
+                       const KvRows &values) {
   KvLoopOp loop = loops.front();
   auto lower = [&] {
     c.scalars.map(loop.getIndex(), j);
     emitter.forEachPanel([&](const Panel &panel) {
+      emitter.fetchMeanwhile(keys, values, panel);
       for (Operation &op : loop.getBody().front())
         TypeSwitch<Operation *>(&op)
             .Case([&](MapScoresOp map) { emitter.mapScores(map, panel); })
@@ -38,7 +40,7 @@ void KvLoops::scoresOf(ArrayRef<KvLoopOp> loops, Value j) {
     return lower();
   Value hi = c.scalars.lookup(loop.getHi());
   b.ifThenElse(b.compare(Predicate::slt, j, hi), lower,
-               [&] { scoresOf(loops.drop_front(), j); });
+               [&] { scoresOf(loops.drop_front(), j, keys, values); });
 }
 
 /// Keys of the first tile alone; then, of each tile, scores, and its values
@@ -55,15 +57,13 @@ void KvLoops::lowerOverlapping(ArrayRef<KvLoopOp> loops) {
     emitter.pvBesideQk({}, qk);
   });
   b.forLoop(begin, end, c.kvTile(), [&](Value j) {
-    c.kvRows[pv.getV()] = pointToRows(c, KvPart::value, j, end);
-    scoresOf(loops, j);
     Value next = b.add(j, c.kvTile());
+    KvRows values = c.kvRows[pv.getV()] = pointToRows(c, KvPart::value, j, end);
+    KvRows keys = c.kvRows[qk.getK()] = pointToRows(c, KvPart::key, next, end);
+    scoresOf(loops, j, keys, values);
     b.ifThenElse(
         b.compare(Predicate::slt, next, end),
-        [&] {
-          c.kvRows[qk.getK()] = pointToRows(c, KvPart::key, next, end);
-          emitter.pvBesideQk(pv, qk);
-        },
+        [&] { emitter.pvBesideQk(pv, qk); },
         [&] { emitter.pvBesideQk(pv, {}); });
   });
 }

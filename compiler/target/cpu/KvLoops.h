@@ -28,7 +28,8 @@ public:
   void lowerOverlapping(llvm::ArrayRef<KvLoopOp> loops);
 
 private:
-  void scoresOf(llvm::ArrayRef<KvLoopOp> loops, Value j);
+  void scoresOf(llvm::ArrayRef<KvLoopOp> loops, Value j, const KvRows &keys,
+                const KvRows &values);
 
   KernelContext &c;
   CpuBuilder &b;

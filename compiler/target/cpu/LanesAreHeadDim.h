@@ -60,6 +60,8 @@ public:
   bool qkWhole(QkOp op, const KvRows &values, Value valid) override;
   bool pipelines() const override { return c.schedule.getStages() == 2; }
   void pvBesideQk(PvOp pv, QkOp qk) override;
+  void fetchMeanwhile(const KvRows &keys, const KvRows &values,
+                      const Panel &panel) override;
   void rescale(const Panel &panel, Value j) override;
   void mapScores(MapScoresOp op, const Panel &panel) override;
   void maskScores(MaskScoresOp op, const Panel &panel) override;

@@ -222,6 +222,36 @@ void LanesAreHeadDim::addRecentToO(const Panel &panel, Value row, Value scale) {
   });
 }
 
+/// Rows that the walks come to after those that have been fetched: while scores
+/// become weights, memory would have nothing to do.
+void LanesAreHeadDim::fetchMeanwhile(const KvRows &keys, const KvRows &values,
+                                     const Panel &panel) {
+  if (!fetchesRows())
+    return;
+  constexpr int64_t bytesOfPanel = 512; // of each walk
+  int64_t count = c.kvTile() / keysTogether();
+  int64_t inner = visitsByToken() ? int64_t(c.schedule.getHeads()) : count;
+  Value panelsBefore = b.add(b.mul(panel.head, panels()), panel.index);
+  auto fetch = [&](const KvRows &rows, int64_t dims) {
+    int64_t bytes = dims * bytesOf(c.cache.getElt());
+    int64_t some = std::max<int64_t>(1, bytesOfPanel / bytes);
+    Value first = b.mul(panelsBefore, some);
+    b.forLoop(first, b.add(first, some), 1, [&](Value place) {
+      Value head = b.div(place, inner), key = b.sub(place, b.mul(head, inner));
+      if (visitsByToken())
+        std::swap(head, key);
+      for (int64_t k = 0; k < keysTogether(); ++k) {
+        Value row = rowAhead(rows, {head, {}}, key, b.i64(count * k),
+                             b.i64(count), dims);
+        for (int64_t byte = 0; byte < bytes; byte += lineBytes)
+          b.prefetch(b.at(row, byte), 3);
+      }
+    });
+  };
+  fetch(keys, kDim());
+  fetch(values, vDim());
+}
+
 /// Where the scale of O changes, which it mostly does not, and now and then, so
 /// that no sum grows long.
 void LanesAreHeadDim::rescale(const Panel &panel, Value j) {

@@ -203,6 +203,10 @@ public:
   virtual void pvBesideQk(PvOp pv, QkOp qk) {
     llvm_unreachable("tiles do not overlap");
   }
+  /// While scores of a panel become weights: fetches some rows of those that
+  /// pvBesideQk will read.
+  virtual void fetchMeanwhile(const KvRows &keys, const KvRows &values,
+                              const Panel &panel) {}
   /// Before PV of the tile from key `j` (i32) on.
   virtual void rescale(const Panel &panel, Value j) {
     llvm_unreachable("pv rescales what it loads");

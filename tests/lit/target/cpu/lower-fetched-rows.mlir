@@ -18,6 +18,19 @@
 // CHECK: %[[NEXT:.*]] = arith.addi %[[J]], %c32_i32
 // CHECK: scf.if
 
+// While scores become weights: two rows of four lines, of either half of the
+// keys and then of the values; none in the products of rows before.
+// CHECK: scf.for %[[HEAD:.*]] = %c0_i64 to %c8_i64 step %c1_i64
+// CHECK: %[[FIRST:.*]] = arith.muli %{{.*}}, %c2_i64
+// CHECK: %[[PAST:.*]] = arith.addi %[[FIRST]], %c2_i64
+// CHECK: scf.for %{{.*}} = %[[FIRST]] to %[[PAST]] step %c1_i64
+// CHECK-COUNT-8: llvm.intr.prefetch
+// CHECK-NOT: llvm.intr.prefetch
+// CHECK: scf.for %{{.*}} = %{{.*}} to %{{.*}} step %c1_i64
+// CHECK-COUNT-8: llvm.intr.prefetch
+// CHECK-NOT: llvm.intr.prefetch
+// CHECK: math.exp2
+
 // Token by token, the row 2048 bytes on: of the same head, a token later.
 // ROWS: scf.for %[[KEY:.*]] = %c0_i64 to %c16_i64 step %c1_i64
 // ROWS: scf.for %[[HEAD:.*]] = %c0_i64 to %c8_i64 step %c1_i64

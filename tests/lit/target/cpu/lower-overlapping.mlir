@@ -23,6 +23,7 @@
 
 // Tiles: whole ones and masked ones differ in what happens to scores.
 // CHECK: scf.for %[[J:.*]] = %[[BEGIN]] to %[[END]] step %c8_i32
+// CHECK: %[[NEXT:.*]] = arith.addi %[[J]], %c8_i32
 // CHECK: %[[WHOLE:.*]] = arith.cmpi slt, %[[J]],
 // CHECK: scf.if %[[WHOLE]] {
 // CHECK-NOT: } else {
@@ -44,7 +45,6 @@
 // Values of this tile beside keys of the next one, two of each at a time, which
 // lie half a tile apart, and two elements from 32 bits. Rows of queries go in
 // passes; those after the first fetch what comes next.
-// CHECK: %[[NEXT:.*]] = arith.addi %[[J]], %c8_i32
 // CHECK: %[[MORE:.*]] = arith.cmpi slt, %[[NEXT]], %[[END]]
 // CHECK: scf.if %[[MORE]] {
 // CHECK: scf.for %{{.*}} = %c0_i64 to %c4_i64 step %c1_i64
