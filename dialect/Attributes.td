@@ -89,7 +89,9 @@ def Pagoda_ScheduleAttr : Pagoda_Attr<"Schedule", "schedule"> {
       and two stages, up to 1: what later passes over a row find behind it; 2:
       the rows that follow some rows after it, in the next tile, too; 3: those
       of the next tile, token by token if the layout is nhd, while this one is
-      visited head by head.
+      visited head by head; 4: as 2, but all values of a tile come before the
+      keys of the next one, not beside them: half as much to keep in the
+      first-level cache.
     - `pack`: how a tile is copied into scratch memory first, in the order in
       which the register blocks read it (CPU, lanes = queries). 0: not at all.
       1: its values, and keys narrower than f32, as f32. 2: its values, as pairs

@@ -84,9 +84,12 @@ static void addHeadDim(std::vector<Schedule> &space, const AttentionSpec &spec,
       for (int64_t rows : blocks)
         for (int64_t vectors : {8, 4, 2, 1})
           for (auto [stages, prefetch] :
-               {std::pair{2, 1}, {2, 2}, {2, 3}, {1, 1}}) {
+               {std::pair{2, 1}, {2, 2}, {2, 3}, {2, 4}, {1, 1}}) {
             // With one stage there are no passes: all rows' sums are registers.
             if (stages == 1 && rows > 4)
+              continue;
+            // Only tokens of several heads are walked side by side.
+            if (prefetch == 4 && (spec.layout == KvLayout::HND || heads == 1))
               continue;
             Schedule s;
             s.lanes = Schedule::Lanes::HeadDim;

@@ -73,10 +73,13 @@ struct Schedule {
     return lanes == Lanes::HeadDim && stages == 2 && kvTile % 2 == 0 ? 2 : 1;
   }
 
-  /// With two stages, whether the rows that a walk comes to are fetched, and
-  /// whether those of a whole tile are, in the order in which they lie.
+  /// With two stages, whether the rows that a walk comes to are fetched,
+  /// whether those of a whole tile are, in the order in which they lie, and
+  /// whether the values of a tile come before the keys of the next one instead
+  /// of beside them.
   bool fetchesRows() const { return prefetch > 1; }
-  bool fetchesTiles() const { return prefetch > 2; }
+  bool fetchesTiles() const { return prefetch == 3; }
+  bool walksApart() const { return prefetch == 4; }
 
   bool operator==(const Schedule &) const = default;
 

@@ -73,6 +73,9 @@ constexpr double crowding = 0.2;
 // Decode with two stages: rows that nothing fetches on machines that gain by
 // it, and that are fetched on others; those of a tile that are fetched at once.
 constexpr double unfetched = 0.3, fetched = 0.1, fetchedTile = 0.15;
+// The same, token by token: keys beside values where L1 does not hold what they
+// need, and the two apart, which makes two walks of four.
+constexpr double crowdedWalks = 0.2, apartBytes = 409.6;
 // The same: the share of L1 in which Q and O of all heads stay, and what they
 // cost beyond, for each byte of them that meets a byte of the cache.
 constexpr double residentShare = 0.85, evicted = 0.1;
@@ -253,13 +256,20 @@ static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
                spec.kvType == DType::BF16 && spec.headDim % (2 * lanes) == 0;
   if (pairs)
     row -= spec.headDim * (f32Bytes - element);
+  int64_t oRow = int64_t(alignTo(spec.vHeadDim, lanes)) * f32Bytes;
+  // Of Q and O, keys meet the one and values the other.
+  bool inTurns = overlap && s.walksApart();
+  int64_t walks = inTurns ? streams : 2 * streams;
+  int64_t met = inTurns ? std::max(row - oRow, oRow) : row;
   int64_t ahead = overlap && s.fetchesRows() && !s.fetchesTiles()
-                      ? 2 * streams * fetchedAheadBytes
+                      ? walks * fetchedAheadBytes
                       : 0;
   int64_t scores = s.heads * s.qTile * s.kvTile * f32Bytes;
   if (overlap)
-    a.l1({{byHead ? "Q and O of a head" : "Q and O of all heads",
-           (byHead ? 1 : s.heads) * s.qTile * row},
+    a.l1({{byHead    ? "Q and O of a head"
+           : inTurns ? "Q or O of all heads"
+                     : "Q and O of all heads",
+           (byHead ? 1 : s.heads) * s.qTile * met},
           {"S", scores},
           {"rows of K and V", streams * a.kvBytes() + ahead}},
          machine);
@@ -334,8 +344,21 @@ static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
     bool onePage = streams == 2 && walked < spec.blockSize && apart < pageBytes;
     a.cost("two streams in a page", "1 if less than 4096 apart",
            {{"apart", double(apart)}}, onePage ? 1 : 0);
-    fetching(a, machine, byHead ? 0 : s.heads * s.qTile * row + scores + ahead,
-             s.qTile * row);
+    int64_t token = s.heads * spec.headDim * element;
+    int64_t passing = inTurns ? std::max(ahead, walks * token) : ahead;
+    fetching(a, machine,
+             byHead ? 0 : s.heads * s.qTile * met + scores + passing,
+             s.qTile * met);
+    // Of each walk, a token at hand and one on its way.
+    int64_t close = s.heads * s.qTile * row + 2 * 2 * streams * token;
+    bool crowded = !byHead && s.fetchesRows() && close >= machine.l1Bytes;
+    a.cost(
+        "keys beside values", "0.2 if Q, O and tokens of four walks fill L1",
+        {{"Q, O and tokens", double(close)}, {"L1", double(machine.l1Bytes)}},
+        crowded && !inTurns ? crowdedWalks : 0);
+    a.cost("keys and values apart", "409.6 / token with prefetch 4",
+           {{"token", double(token)}, {"prefetch", double(s.prefetch)}},
+           inTurns ? apartBytes / double(token) : 0);
   } else {
     a.cost("short runs", "2048 / run, at most 2/3", {{"run", double(run)}},
            std::min(runBytes / double(run), worstRun));

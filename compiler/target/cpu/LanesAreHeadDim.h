@@ -20,9 +20,10 @@
 // keys of a tile come first, while its values are prefetched: only the block
 // table knows where they are. With two (LanesAreHeadDimBeside.cpp), the keys of
 // the next tile and the values of this one come together, row by row: several
-// streams keep more of the memory busy than one does. Either way, the products
-// of a tile, or of a few, are summed by themselves and then added to O, so that
-// rounding errors do not grow with each key.
+// streams keep more of the memory busy than one does; or the values and then
+// the keys, where together they need more than L1 holds. Either way, the
+// products of a tile, or of a few, are summed by themselves and then added to
+// O, so that rounding errors do not grow with each key.
 //
 // bf16 comes two elements to 32 bits, which a shift and a mask widen: so in Q
 // and O, the even dims of two vectors come before the odd ones. Where an
@@ -157,7 +158,10 @@ private:
   /// of the next tile, too.
   bool fetchesRows() const { return c.schedule.getPrefetch() > 1; }
   /// Whether those of a whole tile are, in the order in which they lie.
-  bool fetchesTiles() const { return c.schedule.getPrefetch() > 2; }
+  bool fetchesTiles() const { return c.schedule.getPrefetch() == 3; }
+  /// Whether all values of a tile come before the keys of the next one, instead
+  /// of side by side.
+  bool walksApart() const { return c.schedule.getPrefetch() == 4; }
   Value rowAhead(const KvRows &rows, const Panel &panel, Value key, Value begin,
                  Value count, int64_t dims);
   /// A key of the next tile and a value of this one: where the weight is, which

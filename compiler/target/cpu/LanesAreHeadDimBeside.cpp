@@ -279,17 +279,26 @@ void LanesAreHeadDim::pvBesideQk(PvOp pv, QkOp qk) {
       half = b.ceilDiv(b.widen(valid), keysTogether());
   if (!pv)
     c.scores[qk.getS()] = {s, keys->valid};
-  auto rows = [&](const Panel &panel, Value key) {
-    rowsBeside(keys, values, panel, key, half);
+  auto walk = [&](const KvRows *keys, const KvRows *values) {
+    auto rows = [&](const Panel &panel, Value key) {
+      rowsBeside(keys, values, panel, key, half);
+    };
+    if (visitsByToken())
+      b.forLoop(b.i64(0), half, 1, [&](Value key) {
+        forEachPanel([&](const Panel &panel) { rows(panel, key); });
+      });
+    else
+      forEachPanel([&](const Panel &panel) {
+        b.forLoop(b.i64(0), half, 1, [&](Value key) { rows(panel, key); });
+      });
   };
-  if (visitsByToken())
-    b.forLoop(b.i64(0), half, 1, [&](Value key) {
-      forEachPanel([&](const Panel &panel) { rows(panel, key); });
-    });
-  else
-    forEachPanel([&](const Panel &panel) {
-      b.forLoop(b.i64(0), half, 1, [&](Value key) { rows(panel, key); });
-    });
+  // Values first: scores take the places of their weights.
+  if (keys && values && walksApart()) {
+    walk(nullptr, values);
+    walk(keys, nullptr);
+  } else {
+    walk(keys, values);
+  }
   if (!qk)
     forEachPanel([&](const Panel &panel) {
       forEachRow([&](Value row) { addRecentToO(panel, row, {}); });

@@ -3,6 +3,8 @@
 // RUN: FileCheck %s --check-prefixes=CHECK,ROWS --input-file=%t.rows
 // RUN: pagoda-opt %s --pagoda-expand-features --pagoda-select-tiles="machine=avx512-bf16 override=decode.prefetch=3" --pagoda-tile-attention=machine=avx512-bf16 --pagoda-cpu-assign-layouts --pagoda-cpu-lower-tiles --canonicalize > %t.tiles
 // RUN: FileCheck %s --check-prefixes=CHECK,TILES --input-file=%t.tiles
+// RUN: pagoda-opt %s --pagoda-expand-features --pagoda-select-tiles="machine=avx512-bf16 override=decode.prefetch=4" --pagoda-tile-attention=machine=avx512-bf16 --pagoda-cpu-assign-layouts --pagoda-cpu-lower-tiles --canonicalize > %t.apart
+// RUN: FileCheck %s --check-prefixes=APART --input-file=%t.apart
 
 !cache = !pagoda.kv_cache<heads = 8, k_dim = 128, v_dim = 128, block = 16, layout = nhd, elt = bf16>
 
@@ -52,6 +54,24 @@
 // CHECK-COUNT-4: llvm.intr.prefetch
 // CHECK-COUNT-8: llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"
 // CHECK: vector.fma
+
+// All values of the tile, then all keys of the next one.
+// APART-LABEL: llvm.func @large_decode(
+// APART: scf.for %{{.*}} = %{{.*}} to %{{.*}} step %c32_i32
+// APART: math.exp2
+// APART: scf.for %{{.*}} = %c0_i64 to %c16_i64 step %c1_i64
+// APART: scf.for %{{.*}} = %c0_i64 to %c8_i64 step %c1_i64
+// APART: scf.for %{{.*}} = %c0_i64 to %c128_i64 step %c32_i64
+// APART-COUNT-2: llvm.intr.prefetch
+// APART-NOT: dpbf16ps
+// APART: vector.fma
+// APART: scf.for %{{.*}} = %c0_i64 to %c16_i64 step %c1_i64
+// APART: scf.for %{{.*}} = %c0_i64 to %c8_i64 step %c1_i64
+// APART: scf.for %{{.*}} = %c0_i64 to %c128_i64 step %c32_i64 iter_args(
+// APART-COUNT-2: llvm.intr.prefetch
+// APART-NOT: vector.fma
+// APART-COUNT-8: llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"
+// APART: } else {
 func.func @large(%q: tensor<?x32x128xbf16>, %cache: !cache, %table: tensor<?x?xi32>,
                  %starts: tensor<?xi32>, %lens: tensor<?xi32>, %scale: f32) {
   %o, %lse = pagoda.attention %q, %cache, %table, %starts, %lens scale(%scale) {causal}
