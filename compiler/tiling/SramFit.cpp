@@ -235,7 +235,8 @@ static void fetching(Account &a, const Machine &machine, int64_t resident,
 }
 
 /// Lanes are the head dim. Scratch per item: Q [heads][rows][head_dim], O
-/// [heads][rows][v_head_dim], m, l and alpha per row, S [heads][rows][kv_tile].
+/// [heads][rows][v_head_dim], m, l, what l has rounded off and alpha per row, S
+/// [heads][rows][kv_tile].
 static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
                                      const AttentionSpec &spec, bool explain) {
   Account a(s, spec, explain);
@@ -290,7 +291,7 @@ static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
                        : s.fetchesTiles() ? tile
                                           : 0;
   a.l2({{"Q and O", s.heads * s.qTile * row},
-        {"m, l, alpha", 3 * s.heads * s.qTile * f32Bytes},
+        {"m, l, what it lost, alpha", 4 * s.heads * s.qTile * f32Bytes},
         {"K and V on their way", onTheirWay}},
        machine);
   // Blocks lie where they lie: the more of L2 they take, the more of its sets

@@ -100,6 +100,32 @@ TEST_F(Scores, SumsOfManyEqualTerms) {
       }
 }
 
+TEST_F(Scores, SumOfManyEqualWeights) {
+  // The same of the weights: a first score of 0.5 and then zeros makes them
+  // numbers that a sum has to round.
+  constexpr int64_t keys = 100000, dims = 32;
+  for (const char *schedule : {"", "decode.stages=2,decode.kv_tile=16"}) {
+    Case c = makeCase("equal weights", {{1, keys}});
+    c.spec.qHeads = c.spec.kvHeads = 1;
+    c.spec.headDim = c.spec.vHeadDim = dims;
+    c.spec.scale = 1;
+    if (*schedule)
+      c.schedule = {schedule};
+    c.splits = 1;
+    c.kernel = 0;
+    CaseData data(c);
+    std::fill_n(data.queryRow(0, 0, 0), dims, 0.0f);
+    data.queryRow(0, 0, 0)[0] = 1;
+    for (int64_t t = 0; t < keys; ++t)
+      for (int64_t d = 0; d < dims; ++d) {
+        data.keyRow(0, t, 0)[d] = t == 0 ? 0.5f : 0.0f;
+        data.valueRow(0, t, 0)[d] = 0.1f + 0.013f * float(d);
+      }
+    data.sealInputs();
+    check(c, data);
+  }
+}
+
 TEST_F(Scores, D1_SoftcapBeforeTheMask) {
   for (int kernel : {0, 1}) {
     Case c = makeCase("D1", {{2, 2}}); // query 0 sees one key

@@ -102,6 +102,7 @@ void LanesAreHeadDim::initState(StateInitOp op, const Panel &panel) {
   forEachRow([&](Value row) {
     b.store(lowest, rowOf(m, 1, panel, row));
     b.store(none, rowOf(l, 1, panel, row));
+    b.store(none, rowOf(lost, 1, panel, row));
     Value target = rowOf(o, padded(vDim()), panel, row), added;
     if (pipelines())
       added = rowOf(recent, padded(vDim()), panel, row);
@@ -232,7 +233,14 @@ void LanesAreHeadDim::softmaxStep(SoftmaxStepOp op, const Panel &panel) {
                                             ArrayRef<int64_t>{0});
     b.store(after, rowM);
     b.store(decay, rowOf(alpha, 1, panel, row));
-    b.store(b.fma(scalarAt(rowL), decay, total), rowL);
+    // What the sum rounds off is added with the next tile (Kahan): there may be
+    // as many tiles as thousands of keys make small ones.
+    Value rowLost = rowOf(lost, 1, panel, row);
+    Value soFar = b.mulf(scalarAt(rowL), decay);
+    Value added = b.fma(scalarAt(rowLost), decay, total);
+    Value both = b.addf(soFar, added);
+    b.store(both, rowL);
+    b.store(b.subf(added, b.subf(both, soFar)), rowLost);
   });
 }
 

@@ -48,6 +48,7 @@ public:
       recent = c.slots.reserve(rows * padded(vDim()) * 4);
     m = c.slots.reserve(rows * 4);
     l = c.slots.reserve(rows * 4);
+    lost = c.slots.reserve(rows * 4);
     alpha = c.slots.reserve(rows * 4);
     s = c.slots.reserve(rows * padded(c.kvTile()) * 4);
   }
@@ -195,6 +196,7 @@ private:
                         llvm::function_ref<void(Value, Value)> body);
 
   int64_t q, o, m, l, alpha, s; ///< scratch offsets
+  int64_t lost;                 ///< what l has rounded off
   int64_t recent; ///< with two stages, [row][dim]: what the last tiles add to O
 };
 
