@@ -69,8 +69,9 @@ TEST(RankTiles, DecodeTakesAllHeadsOfTwoBlocks) {
   EXPECT_EQ(best("x86-64-v3", spec(16, 16, 256), Variant::Decode).heads, 16);
 }
 
-// Wide vectors: rows are fetched as they are due, or, where Q and O of all
-// heads do not stay in L1 beside them, a tile at once.
+// Wide vectors: rows are fetched as they are due; where Q and O of all heads do
+// not stay in L1 beside whole tokens of four walks, those of values and then
+// those of keys, if tokens are a page, or a tile at once.
 TEST(RankTiles, DecodeFetchesRowsOnWideMachines) {
   auto prefetch = [](const char *on, int64_t group, KvLayout layout,
                      DType type) {
@@ -89,9 +90,12 @@ TEST(RankTiles, DecodeFetchesRowsOnWideMachines) {
       EXPECT_EQ(prefetch("x86-64-v3", group, KvLayout::NHD, type), 1);
       EXPECT_EQ(prefetch("avx512-bf16", group, KvLayout::HND, type), 2);
     }
-    EXPECT_EQ(prefetch("avx512-bf16", 2, KvLayout::NHD, type), 2);
+    EXPECT_EQ(prefetch("avx512-bf16", 2, KvLayout::NHD, type),
+              type == DType::F32 ? 4 : 2);
     EXPECT_EQ(prefetch("avx512-bf16", 4, KvLayout::NHD, type),
-              type == DType::BF16 ? 2 : 3);
+              type == DType::F32    ? 4
+              : type == DType::BF16 ? 2
+                                    : 3);
     EXPECT_EQ(prefetch("avx512-bf16", 8, KvLayout::NHD, type), 3);
   }
 }

@@ -118,7 +118,7 @@ TEST(SramFit, CountsLanesAreHeadDim) {
   EXPECT_EQ(part(l1, "K and V of a head"), 16 * 160 * 4);
   const LevelUse &l2 = level(c, "L2");
   EXPECT_EQ(part(l2, "Q and O"), 8 * 2 * 160 * 4);
-  EXPECT_EQ(part(l2, "m, l, alpha"), 3 * 8 * 2 * 4);
+  EXPECT_EQ(part(l2, "m, l, what it lost, alpha"), 4 * 8 * 2 * 4);
   EXPECT_EQ(part(l2, "K and V on their way"), 8 * 16 * 160 * 4);
   EXPECT_EQ(step(c, "contiguous run"), 8 * 16 * 80 * 4);
   s.prefetch = 0;
