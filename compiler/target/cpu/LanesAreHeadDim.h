@@ -111,8 +111,7 @@ private:
   /// Whether keys meet queries as pairs of bf16, the way they lie in memory.
   bool pairsKeys() const {
     return splitsPairs() && c.kernel.getQType().isBF16() &&
-           kDim() % loadUnit() == 0 &&
-           (c.kernel.getTarget()->getCpuFeatures() & PAGODA_CPU_AVX512_BF16);
+           kDim() % loadUnit() == 0 && c.hasBf16();
   }
   /// Bytes of a row of Q.
   int64_t queryBytes() const {

@@ -29,8 +29,6 @@
 
 #include "compiler/target/cpu/TileEmitter.h"
 
-#include "runtime/include/pagoda/kernel_abi.h"
-
 #include <numeric>
 
 namespace pagoda {
@@ -124,11 +122,7 @@ private:
   Value loadFactor(Value row, int64_t n);
   /// What is at `pointer` (of `type`, or a pair) in all lanes, likewise.
   Value broadcastFactor(Type type, Value pointer);
-  /// Pairs of bf16 are multiplied, and made, by instructions.
-  bool addsPairs() {
-    uint64_t features = c.kernel.getTarget()->getCpuFeatures();
-    return c.takesPairs() && (features & PAGODA_CPU_AVX512_BF16);
-  }
+  bool addsPairs() const { return c.takesPairs() && c.hasBf16(); }
   Value multiplyAdd(Value x, Value y, Value sum);
   void storeRow(Value value, Value row, int64_t n) {
     b.store(value, b.at(row, n * vectorBytes()), vectorBytes());

@@ -58,7 +58,8 @@ Type pagoda::storedAs(Type element) {
                           : element;
 }
 
-Value pagoda::convertFloat(CpuBuilder &b, Value value, Type from, Type to) {
+Value pagoda::convertFloat(CpuBuilder &b, Value value, Type from, Type to,
+                           bool hasInstruction) {
   if (from == to)
     return value;
   if (from.isBF16())
@@ -66,6 +67,11 @@ Value pagoda::convertFloat(CpuBuilder &b, Value value, Type from, Type to) {
   else if (!from.isF32())
     value = arith::ExtFOp::create(
         b, withElement(value.getType(), b.getF32Type()), value);
+  if (to.isBF16() && hasInstruction && isa<VectorType>(value.getType())) {
+    Type rounded = withElement(value.getType(), to);
+    return arith::BitcastOp::create(b, withElement(rounded, b.getI16Type()),
+                                    arith::TruncFOp::create(b, rounded, value));
+  }
   if (to.isBF16())
     return roundToBf16(b, value);
   if (!to.isF32())

@@ -25,8 +25,10 @@ Type storedAs(Type element);
 
 /// `value`, a scalar or a vector of elements `from`, with elements `to`:
 /// through f32, rounded to nearest even once. Both are f32, f16 or bf16 (as
-/// storedAs), or any one type.
-Value convertFloat(CpuBuilder &b, Value value, Type from, Type to);
+/// storedAs), or any one type. With `hasInstruction` (AVX512_BF16) vectors are
+/// rounded to bf16 by one, which takes subnormals for 0.
+Value convertFloat(CpuBuilder &b, Value value, Type from, Type to,
+                   bool hasInstruction = false);
 
 /// The elements in the lower and in the upper half of each pair of bf16, an
 /// i32, as vectors of f32.

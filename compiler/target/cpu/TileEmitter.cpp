@@ -42,7 +42,8 @@ Value TileEmitter::loadVectorAsF32(Type type, int64_t count, Value pointer) {
 }
 
 void TileEmitter::storeFromF32(Type type, Value value, Value pointer) {
-  b.store(convertFloat(b, value, b.getF32Type(), type), pointer, bytesOf(type));
+  b.store(convertFloat(b, value, b.getF32Type(), type, c.hasBf16()), pointer,
+          bytesOf(type));
 }
 
 Value TileEmitter::queryHead(const ItemValues &item, Value head,

@@ -24,6 +24,7 @@
 #include "compiler/target/KernelAbi.h"
 #include "compiler/target/cpu/CpuBuilder.h"
 #include "dialect/Dialect.h"
+#include "runtime/include/pagoda/kernel_abi.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/DenseMap.h"
@@ -152,6 +153,10 @@ struct KernelContext : FunctionValues {
   }
   /// Both products are of pairs of bf16.
   bool takesPairs() const { return schedule.getPack() == 2; }
+  /// Instructions multiply pairs of bf16 and round to them.
+  bool hasBf16() {
+    return kernel.getTarget()->getCpuFeatures() & PAGODA_CPU_AVX512_BF16;
+  }
   /// Query tokens that an item may hold.
   int64_t maxTokens() const { return rows() / group; }
 };

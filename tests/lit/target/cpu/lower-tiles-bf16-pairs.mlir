@@ -12,6 +12,11 @@
 // AVX512: llvm.load %{{.*}} {alignment = 2 : i64} : !llvm.ptr -> vector<16xi32>
 // AVX2: llvm.load %{{.*}} {alignment = 2 : i64} : !llvm.ptr -> vector<8xi32>
 
+// O is rounded to bf16: one conversion, or integers with a NaN kept apart.
+// CHECK: llvm.func internal @qwen_prefill_close(
+// AVX512: arith.truncf %{{.*}} : vector<16xf32> to vector<16xbf16>
+// AVX2: arith.cmpf uno, %{{.*}} : vector<8xf32>
+
 // CHECK: llvm.func @qwen_prefill(
 // CHECK-SAME: pack = 2
 
