@@ -57,8 +57,9 @@ static double vectorLoads(const Machine &machine, const AttentionSpec &spec,
            (s.pack == 2 ? 2 : 1);
   double streams = 1 / double(s.streams());
   if (s.stages == 2)
-    rows = 1 / double(rowsOfPass(s.blockRows, s.streams(),
-                                 machine.vectorRegisters, s.fetchesRows()));
+    rows =
+        1 / double(rowsOfPass(s.blockRows, s.streams(), machine.vectorRegisters,
+                              fetchesRows(s.prefetch)));
   return fmas *
          (double(spec.headDim) * (rows + streams) +
           double(spec.vHeadDim) * (rows + (s.stages == 2 ? streams : vectors)));

@@ -221,6 +221,11 @@ Error pagoda::checkSchedule(const Schedule &schedule, const Machine &machine,
         "schedule stages must be 1, or 2 with lanes = head_dim, for a cpu "
         "target, got " +
         Twine(schedule.stages) + " (M10)");
+  if (!nvidia && schedule.stages == 2 &&
+      schedule.prefetch > mostPrefetchOfTwoStages)
+    return createStringError(
+        "schedule prefetch must be at most " + Twine(mostPrefetchOfTwoStages) +
+        " with two stages, got " + Twine(schedule.prefetch) + " (M10)");
 
   TileCandidate use = evaluate(schedule, machine, spec, /*explain=*/false);
   for (const LevelUse &level : use.levels)

@@ -44,6 +44,15 @@ inline int64_t rowsOfPass(int64_t blockRows, int64_t streams, int64_t registers,
 /// With two stages, how far ahead of each walk rows are fetched.
 inline constexpr int64_t fetchedAheadBytes = 2048;
 
+/// With two stages, whether `prefetch` says that the rows that a walk comes to
+/// are fetched, that those of a whole tile are, in the order in which they lie,
+/// and that the values of a tile come before the keys of the next one instead
+/// of beside them.
+inline bool fetchesRows(int64_t prefetch) { return prefetch > 1; }
+inline bool fetchesTiles(int64_t prefetch) { return prefetch == 3; }
+inline bool walksApart(int64_t prefetch) { return prefetch == 4; }
+inline constexpr int64_t mostPrefetchOfTwoStages = 4;
+
 /// What a kernel is for: many queries of a sequence at once, or one.
 enum class Variant { Prefill, Decode };
 
@@ -73,14 +82,6 @@ struct Schedule {
     return lanes == Lanes::HeadDim && stages == 2 && kvTile % 2 == 0 ? 2 : 1;
   }
 
-  /// With two stages, whether the rows that a walk comes to are fetched,
-  /// whether those of a whole tile are, in the order in which they lie, and
-  /// whether the values of a tile come before the keys of the next one instead
-  /// of beside them.
-  bool fetchesRows() const { return prefetch > 1; }
-  bool fetchesTiles() const { return prefetch == 3; }
-  bool walksApart() const { return prefetch == 4; }
-
   bool operator==(const Schedule &) const = default;
 
   /// "order=q_outer,lanes=queries,q_tile=96,..."; applyOverrides reads it back.
@@ -106,7 +107,7 @@ llvm::Error applyOverrides(Schedule &schedule, const Machine &machine,
                            llvm::ArrayRef<std::string> overrides);
 
 /// Whether kernels of `spec` can be built by `schedule` for `machine` at all;
-/// cache shares are advice and never refused. The constraints M1 to M9 are
+/// cache shares are advice and never refused. The constraints M1 to M10 are
 /// listed in compiler/tiling/README.md; an error names field, expected and
 /// actual value.
 llvm::Error checkSchedule(const Schedule &schedule, const Machine &machine,

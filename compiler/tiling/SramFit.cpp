@@ -218,14 +218,14 @@ static void fetching(Account &a, const Machine &machine, int64_t resident,
          "0.3 if they are not and would gain, 0.1 if they are "
          "and do not",
          {{"prefetch", double(s.prefetch)}, {"gain", double(gains)}},
-         s.fetchesRows() == gains ? 0
-         : gains                  ? unfetched
-                                  : fetched);
+         fetchesRows(s.prefetch) == gains ? 0
+         : gains                          ? unfetched
+                                          : fetched);
   a.cost("a tile fetched at once", "0.15 with prefetch 3",
          {{"prefetch", double(s.prefetch)}},
-         s.fetchesTiles() ? fetchedTile : 0);
+         fetchesTiles(s.prefetch) ? fetchedTile : 0);
   double budget = double(machine.l1Bytes) * residentShare;
-  bool leaves = s.fetchesRows() && double(resident) > budget;
+  bool leaves = fetchesRows(s.prefetch) && double(resident) > budget;
   a.cost("Q and O that leave L1", "0.1 * rows / a key and its value if over",
          {{"resident", double(resident)},
           {"budget", budget},
@@ -250,7 +250,8 @@ static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
   // its rows meet, or token after token, which meets the rows of all heads.
   // With two stages two keys and two values, half a tile apart, pass by.
   bool headMajor = spec.layout == KvLayout::HND, overlap = s.stages == 2,
-       byHead = headMajor || s.heads == 1 || (overlap && s.fetchesTiles());
+       byHead =
+           headMajor || s.heads == 1 || (overlap && fetchesTiles(s.prefetch));
   int64_t streams = s.streams();
   // Queries meet keys as pairs of bf16 where one instruction multiplies them.
   bool pairs = machine.addsPairProducts() && spec.qType == DType::BF16 &&
@@ -259,12 +260,13 @@ static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
     row -= spec.headDim * (f32Bytes - element);
   int64_t oRow = int64_t(alignTo(spec.vHeadDim, lanes)) * f32Bytes;
   // Of Q and O, keys meet the one and values the other.
-  bool inTurns = overlap && s.walksApart();
+  bool inTurns = overlap && walksApart(s.prefetch);
   int64_t walks = inTurns ? streams : 2 * streams;
   int64_t met = inTurns ? std::max(row - oRow, oRow) : row;
-  int64_t ahead = overlap && s.fetchesRows() && !s.fetchesTiles()
-                      ? walks * fetchedAheadBytes
-                      : 0;
+  int64_t ahead =
+      overlap && fetchesRows(s.prefetch) && !fetchesTiles(s.prefetch)
+          ? walks * fetchedAheadBytes
+          : 0;
   int64_t scores = s.heads * s.qTile * s.kvTile * f32Bytes;
   if (overlap)
     a.l1({{byHead    ? "Q and O of a head"
@@ -288,8 +290,8 @@ static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
         machine);
   int64_t tile = s.heads * s.kvTile * a.kvBytes();
   int64_t onTheirWay = !overlap ? std::max<int64_t>(1, s.prefetch) * tile
-                       : s.fetchesTiles() ? tile
-                                          : 0;
+                       : fetchesTiles(s.prefetch) ? tile
+                                                  : 0;
   a.l2({{"Q and O", s.heads * s.qTile * row},
         {"m, l, what it lost, alpha", 4 * s.heads * s.qTile * f32Bytes},
         {"K and V on their way", onTheirWay}},
@@ -328,7 +330,7 @@ static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
          double(run), "B");
   if (overlap) {
     // Rows that are fetched are found wherever they lie.
-    double worst = s.fetchesRows() ? worstRun : streamBytes;
+    double worst = fetchesRows(s.prefetch) ? worstRun : streamBytes;
     a.cost("short runs", "3072 / run, at most 2/3 if rows are fetched",
            {{"run", double(run)}, {"prefetch", double(s.prefetch)}},
            std::min(streamBytes / double(run), worst));
@@ -352,7 +354,8 @@ static TileCandidate evaluateHeadDim(const Schedule &s, const Machine &machine,
              s.qTile * met);
     // Of each walk, a token at hand and one on its way.
     int64_t close = s.heads * s.qTile * row + 2 * 2 * streams * token;
-    bool crowded = !byHead && s.fetchesRows() && close >= machine.l1Bytes;
+    bool crowded =
+        !byHead && fetchesRows(s.prefetch) && close >= machine.l1Bytes;
     a.cost(
         "keys beside values", "0.2 if Q, O and tokens of four walks fill L1",
         {{"Q, O and tokens", double(close)}, {"L1", double(machine.l1Bytes)}},

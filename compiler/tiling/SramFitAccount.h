@@ -92,8 +92,9 @@ public:
 
   void registerBlock(const Machine &machine) {
     if (s.lanes == Schedule::Lanes::HeadDim && s.stages == 2) {
-      int64_t rows = rowsOfPass(s.blockRows, s.streams(),
-                                machine.vectorRegisters, s.fetchesRows());
+      int64_t rows =
+          rowsOfPass(s.blockRows, s.streams(), machine.vectorRegisters,
+                     fetchesRows(s.prefetch));
       level({"registers",
              "",
              {{"scores and weights of a pass", 2 * s.streams() * rows},

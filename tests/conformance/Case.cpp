@@ -118,12 +118,32 @@ AttentionSpec randomSpec(Random &random) {
   return spec;
 }
 
+/// A decode schedule of lanes = head_dim. `q_tile` is what the formula chooses.
+std::string randomDecode(Random &random, const AttentionSpec &spec) {
+  int64_t group = spec.qHeads / spec.kvHeads;
+  int64_t stages = random.between(1, 2);
+  int64_t vectors = random.between(1, 4);
+  // Two stages take as many rows at once as fit; 16 registers are the fewest.
+  int64_t rows = stages == 2 ? group : std::min(group, 15 / vectors - 1);
+  std::ostringstream os;
+  os << "decode.lanes=head_dim,decode.stages=" << stages
+     << ",decode.prefetch=" << random.between(0, stages == 2 ? 4 : 6)
+     << ",decode.kv_tile="
+     << (random.chance(50) ? random.pick<int64_t>({1, 16, 32, 64, 128, 256})
+                           : random.between(1, 300))
+     << ",decode.block_rows=" << random.between(1, rows)
+     << ",decode.block_vectors=" << vectors
+     << ",decode.heads=" << (random.chance(50) ? spec.kvHeads : 1);
+  return os.str();
+}
+
 /// Loop orders and tiles that the formula would not choose. Tiles of keys are
 /// multiples of every register block.
 std::vector<std::string> randomSchedule(Random &random,
                                         const AttentionSpec &spec) {
   std::vector<std::string> result;
-  if (random.chance(15))
+  bool teaches = random.chance(15);
+  if (teaches)
     result.push_back(random.pick<const char *>(
         {"order=naive", "order=gather", "order=kv_outer"}));
   if (random.chance(15)) {
@@ -139,6 +159,9 @@ std::vector<std::string> randomSchedule(Random &random,
         std::to_string(spec.qHeads / spec.kvHeads * random.between(1, 9)));
   if (spec.qType == DType::BF16 && spec.headDim % 2 == 0 && random.chance(50))
     result.push_back("prefill.pack=2");
+  // The orders that show how attention got fast have other lanes.
+  if (!teaches && random.chance(40))
+    result.push_back(randomDecode(random, spec));
   return result;
 }
 

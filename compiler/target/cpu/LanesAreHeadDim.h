@@ -35,6 +35,7 @@
 #define PAGODA_COMPILER_TARGET_CPU_LANESAREHEADDIM_H
 
 #include "compiler/target/cpu/TileEmitter.h"
+#include "compiler/tiling/Schedule.h"
 
 namespace pagoda {
 
@@ -149,19 +150,13 @@ private:
   /// lie where they come from memory, head by head where they were fetched.
   bool visitsByToken() const {
     return c.cache.getLayout() == CacheLayout::nhd &&
-           c.schedule.getHeads() > 1 && !(pipelines() && fetchesTiles());
+           c.schedule.getHeads() > 1 &&
+           !(pipelines() && fetchesTiles(prefetch()));
   }
   /// Keys after which a sum is added to O, with two stages; a power of two.
   static constexpr int64_t keysOfSum = 256;
   int64_t valueVectors() const;
-  /// With two stages, whether the rows that a walk comes to are fetched, those
-  /// of the next tile, too.
-  bool fetchesRows() const { return c.schedule.getPrefetch() > 1; }
-  /// Whether those of a whole tile are, in the order in which they lie.
-  bool fetchesTiles() const { return c.schedule.getPrefetch() == 3; }
-  /// Whether all values of a tile come before the keys of the next one, instead
-  /// of side by side.
-  bool walksApart() const { return c.schedule.getPrefetch() == 4; }
+  int64_t prefetch() const { return c.schedule.getPrefetch(); }
   Value rowAhead(const KvRows &rows, const Panel &panel, Value key, Value begin,
                  Value count, int64_t dims);
   /// A key of the next tile and a value of this one: where the weight is, which

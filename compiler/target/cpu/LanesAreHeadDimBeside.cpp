@@ -11,7 +11,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/target/cpu/LanesAreHeadDim.h"
-#include "compiler/tiling/Schedule.h"
 
 using namespace mlir;
 using namespace pagoda;
@@ -31,7 +30,7 @@ Value LanesAreHeadDim::rowAhead(const KvRows &rows, const Panel &panel,
     return b.compare(arith::CmpIPredicate::sge, at, end);
   };
   Value later, head, leaves;
-  if (fetchesTiles()) {
+  if (fetchesTiles(prefetch())) {
     bool byToken = c.cache.getLayout() == CacheLayout::nhd;
     Value place = b.add(b.mul(panel.head, count), key);
     later = byToken ? b.div(place, heads) : key;
@@ -82,7 +81,7 @@ void LanesAreHeadDim::rowsBeside(const KvRows *keys, const KvRows *values,
         return;
       row = TileEmitter::rowOf(rows->pointers, place,
                                b.mul(panel.head, rows->headStride));
-      if (fetchesRows())
+      if (fetchesRows(prefetch()))
         due = rowAhead(*rows, panel, key, begin, apart, dims);
     };
     point(keys, kDim(), pair.keyRow, pair.keyDue);
@@ -91,9 +90,9 @@ void LanesAreHeadDim::rowsBeside(const KvRows *keys, const KvRows *values,
   }
   int64_t step =
       rowsOfPass(panelRows(), keysTogether(),
-                 c.kernel.getTarget()->getRegisters(), fetchesRows());
+                 c.kernel.getTarget()->getRegisters(), fetchesRows(prefetch()));
   int64_t whole = wholeSteps(panelRows(), step);
-  Value ahead = fetchesRows() ? Value() : b.i64(8 * lineBytes);
+  Value ahead = fetchesRows(prefetch()) ? Value() : b.i64(8 * lineBytes);
   if (whole == step)
     passBeside(pairs, panel, b.i64(0), step, nullptr);
   else
@@ -226,7 +225,7 @@ void LanesAreHeadDim::addRecentToO(const Panel &panel, Value row, Value scale) {
 /// become weights, memory would have nothing to do.
 void LanesAreHeadDim::fetchMeanwhile(const KvRows &keys, const KvRows &values,
                                      const Panel &panel) {
-  if (!fetchesRows())
+  if (!fetchesRows(prefetch()))
     return;
   constexpr int64_t bytesOfPanel = 512; // of each walk
   int64_t count = c.kvTile() / keysTogether();
@@ -293,7 +292,7 @@ void LanesAreHeadDim::pvBesideQk(PvOp pv, QkOp qk) {
       });
   };
   // Values first: scores take the places of their weights.
-  if (keys && values && walksApart()) {
+  if (keys && values && walksApart(prefetch())) {
     walk(nullptr, values);
     walk(keys, nullptr);
   } else {

@@ -269,3 +269,14 @@ TEST(Schedule, TwoStagesNeedLanesOfTheHeadDim) { // M10
   EXPECT_EQ(check(s), "schedule stages must be 1, or 2 with lanes = head_dim, "
                       "for a cpu target, got 2 (M10)");
 }
+
+TEST(Schedule, TwoStagesFetchInOneOfFiveWays) { // M10
+  Schedule s = decode();
+  s.prefetch = 5;
+  EXPECT_EQ(check(s), "");
+  s.stages = 2;
+  EXPECT_EQ(check(s), "schedule prefetch must be at most 4 with two stages, "
+                      "got 5 (M10)");
+  s.prefetch = 4;
+  EXPECT_EQ(check(s), "");
+}
