@@ -281,7 +281,7 @@ TEST_F(TuneTest, Bench) {
   std::string file = (folder + "/rows.json").str();
   std::string command =
       "bench --budget 1s " + (shape + db()) + "--json=" + file;
-  put(record(Variant::Decode, {"prefetch=5"}));
+  put(record(Variant::Decode, {"kv_tile=33"}));
   Outcome first = pagodaTool(command);
   EXPECT_EQ(first.code, 0) << first.out;
   for (const char *text : {"attention prefill", "attention decode", "tuned",
