@@ -282,9 +282,9 @@ void registerAll(const Settings &settings) {
     for (KvLayout layout : {KvLayout::HND, KvLayout::NHD}) {
       AttentionSpec spec = defaultSpec(layout);
       spec.qType = spec.kvType = type;
-      for (int64_t tokens : {512, 2048, 4096})
+      for (int64_t tokens : {512, 2048, 4096, 8192})
         addPrefill(spec, tokens);
-      for (int64_t tokens : {1024, 16384})
+      for (int64_t tokens : {1024, 4096, 16384, 32768})
         addDecode(spec, tokens);
       spec.qHeads = 32; // 8 KV heads
       addPrefill(spec, 2048);
