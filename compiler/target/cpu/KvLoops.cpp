@@ -20,11 +20,40 @@ using namespace pagoda;
 
 using Predicate = arith::CmpIPredicate;
 
+/// Whether masked tiles come both before and after those of which every row
+/// sees all, and the same is done to the scores of both. Code for them is most
+/// of a kernel's, so there it stands once.
+static bool masksBothEnds(ArrayRef<KvLoopOp> loops) {
+  if (loops.size() != 3)
+    return false;
+  DenseMap<Value, Value> same;
+  auto mark = [&](Value a, Value b) { same[a] = b; };
+  // What comes from outside is an argument, read for each loop by itself.
+  auto check = [&](Value a, Value b) {
+    auto first = a.getDefiningOp<ArgOp>(), second = b.getDefiningOp<ArgOp>();
+    return success(a == b || same.lookup(a) == b ||
+                   (first && second &&
+                    first->getAttrs() == second->getAttrs() &&
+                    first->getOperands() == second->getOperands()));
+  };
+  auto regions = [](KvLoopOp loop) {
+    SmallVector<Region *> result;
+    for (Operation &op : loop.getBody().front())
+      if (isa<MapScoresOp, MaskScoresOp>(op))
+        result.push_back(&op.getRegion(0));
+    return result;
+  };
+  return llvm::equal(
+      regions(loops.front()), regions(loops.back()), [&](Region *a, Region *b) {
+        return OperationEquivalence::isRegionEquivalentTo(
+            a, b, check, mark, OperationEquivalence::IgnoreLocations);
+      });
+}
+
 /// What the loop that tile `j` belongs to does to scores.
 void KvLoops::scoresOf(ArrayRef<KvLoopOp> loops, Value j, const KvRows &keys,
                        const KvRows &values) {
-  KvLoopOp loop = loops.front();
-  auto lower = [&] {
+  auto lower = [&](KvLoopOp loop) {
     c.scalars.map(loop.getIndex(), j);
     emitter.forEachPanel([&](const Panel &panel) {
       emitter.fetchMeanwhile(keys, values, panel);
@@ -36,11 +65,23 @@ void KvLoops::scoresOf(ArrayRef<KvLoopOp> loops, Value j, const KvRows &keys,
             .Case([&](RescaleOp) { emitter.rescale(panel, j); });
     });
   };
+  KvLoopOp first = loops.front();
   if (loops.size() == 1)
-    return lower();
-  Value hi = c.scalars.lookup(loop.getHi());
-  b.ifThenElse(b.compare(Predicate::slt, j, hi), lower,
-               [&] { scoresOf(loops.drop_front(), j, keys, values); });
+    return lower(first);
+  auto isBefore = [&](Value key) {
+    return b.compare(Predicate::slt, j, c.scalars.lookup(key));
+  };
+  if (masksBothEnds(loops)) {
+    KvLoopOp whole = loops[1];
+    Value isMasked = arith::OrIOp::create(
+        b, isBefore(first.getHi()),
+        b.compare(Predicate::sge, j, c.scalars.lookup(whole.getHi())));
+    return b.ifThenElse(
+        isMasked, [&] { lower(loops[2]); }, [&] { lower(whole); });
+  }
+  b.ifThenElse(
+      isBefore(first.getHi()), [&] { lower(first); },
+      [&] { scoresOf(loops.drop_front(), j, keys, values); });
 }
 
 /// Keys of the first tile alone; then, of each tile, scores, and its values
@@ -68,9 +109,33 @@ void KvLoops::lowerOverlapping(ArrayRef<KvLoopOp> loops) {
   });
 }
 
-void KvLoops::lower(KvLoopOp op) {
+void KvLoops::lower(ArrayRef<KvLoopOp> loops) {
+  auto bounds = [&](KvLoopOp loop) {
+    return std::pair(c.scalars.lookup(loop.getLo()),
+                     c.scalars.lookup(loop.getHi()));
+  };
+  if (!masksBothEnds(loops)) {
+    for (KvLoopOp loop : loops) {
+      auto [lo, hi] = bounds(loop);
+      lower(loop, lo, hi);
+    }
+    return;
+  }
+  // Masked tiles and then whole ones, twice; no whole ones after the last.
+  KvLoopOp whole = loops[1], masked = loops[2];
+  auto [firstLo, firstHi] = bounds(loops[0]);
+  auto [lo, hi] = bounds(whole);
+  auto [lastLo, lastHi] = bounds(masked);
+  b.forLoop(b.i64(0), b.i64(2), 1, [&](Value round) {
+    Value isFirst = b.compare(Predicate::eq, round, b.i64(0));
+    lower(masked, b.select(isFirst, firstLo, lastLo),
+          b.select(isFirst, firstHi, lastHi));
+    lower(whole, lo, b.select(isFirst, hi, lo));
+  });
+}
+
+void KvLoops::lower(KvLoopOp op, Value lo, Value hi) {
   Block &block = op.getBody().front();
-  Value lo = c.scalars.lookup(op.getLo()), hi = c.scalars.lookup(op.getHi());
   b.forLoop(lo, hi, op.getStep(), [&](Value j) {
     c.scalars.map(op.getIndex(), j);
     Value limit;

@@ -23,11 +23,12 @@ public:
         rangeBegins(rangeBegins) {}
 
   /// One tile after the other.
-  void lower(KvLoopOp loop);
+  void lower(llvm::ArrayRef<KvLoopOp> loops);
   /// All loops of an item as one, in which tiles overlap.
   void lowerOverlapping(llvm::ArrayRef<KvLoopOp> loops);
 
 private:
+  void lower(KvLoopOp loop, mlir::Value lo, mlir::Value hi);
   void scoresOf(llvm::ArrayRef<KvLoopOp> loops, Value j, const KvRows &keys,
                 const KvRows &values);
 

@@ -189,11 +189,14 @@ void KernelLowering::lowerBody(Block &block) {
               [&](const Panel &panel) { emitter->initState(init, panel); });
         })
         .Case([&](KvLoopOp loop) {
+          auto all = llvm::to_vector(block.getOps<KvLoopOp>());
+          if (loop != all.front())
+            return;
           KvLoops loops(c, *emitter, visits ? &*visits : nullptr, rangeBegins);
-          if (!emitter->pipelines())
-            return loops.lower(loop);
-          if (loop == *block.getOps<KvLoopOp>().begin())
-            loops.lowerOverlapping(llvm::to_vector(block.getOps<KvLoopOp>()));
+          if (emitter->pipelines())
+            loops.lowerOverlapping(all);
+          else
+            loops.lower(all);
         })
         .Case([&](MergePartialsOp merge) {
           perPanel([&](const Panel &panel) {
