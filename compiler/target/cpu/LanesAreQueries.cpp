@@ -85,13 +85,13 @@ Values LanesAreQueries::rowPointers(Value n) {
   return pointers;
 }
 
-/// `lanes` vectors as a square matrix, transposed by log2(lanes) exchanges
-/// between pairs of vectors. Within 128 bits an exchange interleaves, for which
-/// every target has an instruction; that leaves two bits of the columns'
-/// numbers swapped.
-Values LanesAreQueries::transposed(Values rows) {
+/// Vectors of as many pieces of `width` lanes as there are vectors, a square
+/// matrix of pieces, transposed by exchanges between pairs of vectors. Within
+/// 128 bits an exchange interleaves, for which every target has an instruction;
+/// that leaves two bits of the columns' numbers swapped.
+Values LanesAreQueries::transposed(Values rows, int64_t width) {
   constexpr int64_t group = 4; // f32 in 128 bits
-  for (int64_t stride = 1; stride < c.lanes; stride *= 2) {
+  for (int64_t stride = width; stride < c.lanes; stride *= 2) {
     SmallVector<int64_t> low, high;
     for (int64_t lane = 0; lane < c.lanes; ++lane) {
       if (stride >= group) {
@@ -107,15 +107,16 @@ Values LanesAreQueries::transposed(Values rows) {
       low.push_back(source);
       high.push_back(source + group / 2);
     }
-    for (int64_t i = 0; i < c.lanes; ++i) {
-      if (i & stride)
+    int64_t apart = stride / width;
+    for (int64_t i = 0; i < int64_t(rows.size()); ++i) {
+      if (i & apart)
         continue;
-      Value x = rows[i], y = rows[i | stride];
+      Value x = rows[i], y = rows[i | apart];
       rows[i] = vector::ShuffleOp::create(b, x, y, low);
-      rows[i | stride] = vector::ShuffleOp::create(b, x, y, high);
+      rows[i | apart] = vector::ShuffleOp::create(b, x, y, high);
     }
   }
-  for (int64_t i = 0; i + 2 < c.lanes; i += group)
+  for (int64_t i = 0; width == 1 && i + 2 < c.lanes; i += group)
     std::swap(rows[i + 1], rows[i + 2]);
   return rows;
 }

@@ -176,7 +176,7 @@ private:
     return b.add(coordinates(c.rowHeads, panel, n),
                  b.splat(headsBefore(panel), c.lanes));
   }
-  Values transposed(Values rows);
+  Values transposed(Values rows, int64_t width = 1);
   /// Where packed row `row` (i64) of an item lies in tensor q or o.
   Value rowPointer(llvm::StringRef tensor, const ItemValues &item, Value head,
                    Value row);
@@ -185,7 +185,9 @@ private:
   void storeRows(const Panel &panel, Type type);
   void fetchRows(const Panel &panel, Value column);
   Value keysToCopy(const KvRows &rows);
-  void packPairs(const KvRows &values, Value head);
+  void packKeys(const KvRows &keys, Value head);
+  Values loadColumns(llvm::ArrayRef<Value> keys, Value offset, int64_t count);
+  void packValues(const KvRows &values, Value head);
   Values qkRows(const KvRows &rows, const Panel &panel, int64_t firstVector,
                 Value first, Value last, Values largest);
   void pvColumns(const KvRows &rows, const Panel &panel, Value column,

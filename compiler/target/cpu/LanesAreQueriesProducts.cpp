@@ -53,81 +53,112 @@ Value LanesAreQueries::keysToCopy(const KvRows &rows) {
   return b.min(b.mul(steps, keyStep()), all);
 }
 
-/// Copies the tile's values for head `head` as pairs of two keys,
-/// [d / block_rows][key pair][d % block_rows].
-void LanesAreQueries::packPairs(const KvRows &values, Value head) {
-  Type bits = b.getI16Type();
-  Value headOffset = b.mul(head, values.headStride);
-  b.forLoop(b.i64(0), b.div(keysToCopy(values), 2), 1, [&](Value pair) {
-    Value key = b.mul(pair, 2);
-    Value first = rowOf(values.pointers, key, headOffset);
-    Value second = rowOf(values.pointers, b.add(key, 1), headOffset);
-    auto copy = [&](Value d, int64_t count) {
-      Type piece = VectorType::get({count}, bits);
-      Type wide = VectorType::get({count}, b.i32Type());
-      auto load = [&](Value row) -> Value {
-        Value elements = b.load(piece, b.at(row, b.mul(d, 2)), 2);
-        return arith::ExtUIOp::create(b, wide, elements);
-      };
-      Value upper =
-          arith::ShLIOp::create(b, load(second), b.splat(b.i32(16), count));
-      Value pairs = arith::OrIOp::create(b, load(first), upper);
-      for (int64_t at = 0; at < count; at += blockRows()) {
-        int64_t part = std::min(blockRows(), count - at);
-        Value column = b.add(d, at), block = b.div(column, blockRows());
-        Value inBlock = b.sub(column, b.mul(block, blockRows()));
-        Value index =
-            b.add(b.add(b.mul(block, packedBlock()), b.mul(pair, blockRows())),
-                  inBlock);
-        auto some = llvm::to_vector(llvm::seq<int64_t>(at, at + part));
-        Value out = part == count
-                        ? pairs
-                        : vector::ShuffleOp::create(b, pairs, pairs, some);
-        b.store(out, b.at(c.slot(packed), b.mul(index, 4)), 4);
-      }
-    };
-    // As many blocks of columns at once as fill a vector; then one by one, so
-    // that no piece of the rest lies in two blocks.
-    int64_t width = std::max<int64_t>(1, c.lanes / blockRows()) * blockRows();
-    int64_t whole = vDim() / width * width;
-    b.forPieces(0, whole, width, copy);
-    b.forPieces(whole, vDim(), blockRows(), copy);
+/// Copies the tile's keys for head `head` as f32, [key][dim].
+void LanesAreQueries::packKeys(const KvRows &keys, Value head) {
+  Type type = c.cache.getElt();
+  Value headOffset = b.mul(head, keys.headStride);
+  b.forLoop(b.i64(0), keysToCopy(keys), 1, [&](Value key) {
+    Value row = rowOf(keys.pointers, key, headOffset);
+    Value target = b.at(c.slot(packedKeys), b.mul(key, kDim() * 4));
+    b.forPieces(0, kDim(), c.lanes, [&](Value d, int64_t count) {
+      Value source = b.at(row, b.mul(d, bytesOf(type)));
+      Value piece = count == 1 ? loadAsF32(type, source)
+                               : loadVectorAsF32(type, count, source);
+      b.store(piece, b.at(target, b.mul(d, 4)), 4);
+    });
   });
 }
 
-/// Copies the tile for head `head`: as pairs, or as f32.
-void LanesAreQueries::prepareTile(const KvRows &keys, const KvRows &values,
-                                  Value head) {
-  if (!packs())
-    return;
-  if (c.takesPairs())
-    return packPairs(values, head);
+/// `count` columns of a key from byte `offset` on as f32, or those of a pair of
+/// keys in turns: vectors of at most `lanes` columns.
+Values LanesAreQueries::loadColumns(ArrayRef<Value> keys, Value offset,
+                                    int64_t count) {
   Type type = c.cache.getElt();
-  // Dims [d, d + width) of each row go to target(key, d).
-  auto copy = [&](const KvRows &rows, int64_t dim, int64_t width,
-                  llvm::function_ref<Value(Value, Value)> target) {
-    Value headOffset = b.mul(head, rows.headStride);
-    b.forLoop(b.i64(0), keysToCopy(rows), 1, [&](Value key) {
-      Value row = rowOf(rows.pointers, key, headOffset);
-      b.forPieces(0, dim, width, [&](Value d, int64_t count) {
-        Value source = b.at(row, b.mul(d, bytesOf(type)));
-        Value piece = count == 1 ? loadAsF32(type, source)
-                                 : loadVectorAsF32(type, count, source);
-        b.store(piece, target(key, d), 4);
-      });
-    });
+  if (!c.takesPairs()) {
+    Value source = b.at(keys[0], offset);
+    return {count == 1 ? loadAsF32(type, source)
+                       : loadVectorAsF32(type, count, source)};
+  }
+  Type bits = VectorType::get({count}, b.getI16Type());
+  Value first = b.load(bits, b.at(keys[0], offset), 2);
+  Value second = b.load(bits, b.at(keys[1], offset), 2);
+  int64_t width = std::min(count, c.lanes);
+  Values result;
+  for (int64_t begin = 0; begin < count; begin += width) {
+    SmallVector<int64_t> inTurns;
+    for (int64_t column = begin; column < begin + width; ++column)
+      inTurns.append({column, count + column});
+    Value both = vector::ShuffleOp::create(b, first, second, inTurns);
+    result.push_back(vector::BitCastOp::create(
+        b, VectorType::get({width}, b.i32Type()), both));
+  }
+  return result;
+}
+
+/// Copies the tile's values for head `head`, as f32 or as pairs of two keys,
+/// [d / block_rows][row][d % block_rows], where a row is a key or a pair.
+void LanesAreQueries::packValues(const KvRows &values, Value head) {
+  int64_t bytes = bytesOf(c.cache.getElt());
+  int64_t keysOfRow = c.takesPairs() ? 2 : 1;
+  Value headOffset = b.mul(head, values.headStride);
+  Value rows = b.div(keysToCopy(values), keysOfRow);
+  auto keysAt = [&](Value row) {
+    Values keys;
+    for (int64_t i = 0; i < keysOfRow; ++i)
+      keys.push_back(
+          rowOf(values.pointers, b.add(b.mul(row, keysOfRow), i), headOffset));
+    return keys;
   };
-  if (c.packsKeys())
-    copy(keys, kDim(), c.lanes, [&](Value key, Value d) {
-      return b.at(c.slot(packedKeys), b.mul(b.add(b.mul(key, kDim()), d), 4));
-    });
-  // [d / block_rows][key][d % block_rows]
-  copy(values, vDim(), blockRows(), [&](Value key, Value d) {
+  auto target = [&](Value row, Value d) {
     Value block = b.div(d, blockRows());
     Value column = b.sub(d, b.mul(block, blockRows()));
-    Value row = b.add(b.mul(block, packedBlock()), b.mul(key, blockRows()));
-    return b.at(c.slot(packed), b.mul(b.add(row, column), 4));
-  });
+    Value before = b.add(b.mul(block, packedBlock()), b.mul(row, blockRows()));
+    return b.at(c.slot(packed), b.mul(b.add(before, column), 4));
+  };
+
+  // As many rows at once as blocks of columns fill a vector make a square, of
+  // which whole vectors are stored instead of pieces.
+  int64_t square = std::max<int64_t>(1, c.lanes / blockRows());
+  bool squares = blockRows() % 4 == 0 && square * blockRows() == c.lanes &&
+                 keyStep() % (square * keysOfRow) == 0;
+  int64_t columns = c.lanes * keysOfRow;
+  int64_t whole = squares ? vDim() / columns * columns : 0;
+  if (whole)
+    b.forLoop(b.i64(0), rows, square, [&](Value row) {
+      SmallVector<Values> keys;
+      for (int64_t i = 0; i < square; ++i)
+        keys.push_back(keysAt(b.add(row, i)));
+      b.forLoop(b.i64(0), b.i64(whole), columns, [&](Value d) {
+        SmallVector<Values> loaded;
+        for (const Values &pair : keys)
+          loaded.push_back(loadColumns(pair, b.mul(d, bytes), columns));
+        for (int64_t v = 0; v < keysOfRow; ++v) {
+          Values pieces;
+          for (const Values &row : loaded)
+            pieces.push_back(row[v]);
+          for (Value block : transposed(pieces, blockRows())) {
+            b.store(block, target(row, d), 4);
+            d = b.add(d, blockRows());
+          }
+        }
+      });
+    });
+  if (whole < vDim())
+    b.forLoop(b.i64(0), rows, 1, [&](Value row) {
+      Values keys = keysAt(row);
+      b.forPieces(whole, vDim(), blockRows(), [&](Value d, int64_t count) {
+        b.store(loadColumns(keys, b.mul(d, bytes), count)[0], target(row, d),
+                4);
+      });
+    });
+}
+
+void LanesAreQueries::prepareTile(const KvRows &keys, const KvRows &values,
+                                  Value head) {
+  if (c.packsKeys())
+    packKeys(keys, head);
+  if (packs())
+    packValues(values, head);
 }
 
 /// Each panel fetches its share of what is copied from the next tile into the

@@ -20,9 +20,20 @@
 // CHECK: llvm.func @qwen_prefill(
 // CHECK-SAME: pack = 2
 
-// The tile's copy: values of two keys, one in each half.
-// CHECK: %[[SECOND:.*]] = arith.shli %{{.*}}, %{{.*}} : vector<[[LANES:[0-9]+]]xi32>
-// CHECK: arith.ori %{{.*}}, %[[SECOND]] : vector<[[LANES]]xi32>
+// The tile's copy: values of two keys in turns, a line of each (AVX-512) or half
+// of it; four such pairs, or two, whose blocks of four columns change places.
+// AVX512: %[[A:.*]] = llvm.load %{{.*}} {alignment = 2 : i64} : !llvm.ptr -> vector<32xi16>
+// AVX512: %[[B:.*]] = llvm.load %{{.*}} {alignment = 2 : i64} : !llvm.ptr -> vector<32xi16>
+// AVX512: vector.shuffle %[[A]], %[[B]] [0, 32, 1, 33,
+// AVX512: vector.shuffle %[[A]], %[[B]] [16, 48, 17, 49,
+// AVX512: vector.shuffle %{{.*}} [0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27]
+// AVX512: vector.shuffle %{{.*}} [0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23]
+// AVX512: llvm.store %{{.*}} {alignment = 4 : i64} : vector<[[LANES:16]]xi32>, !llvm.ptr
+// AVX2: %[[A:.*]] = llvm.load %{{.*}} {alignment = 2 : i64} : !llvm.ptr -> vector<16xi16>
+// AVX2: %[[B:.*]] = llvm.load %{{.*}} {alignment = 2 : i64} : !llvm.ptr -> vector<16xi16>
+// AVX2: vector.shuffle %[[A]], %[[B]] [0, 16, 1, 17,
+// AVX2: vector.shuffle %{{.*}} [0, 1, 2, 3, 8, 9, 10, 11]
+// AVX2: llvm.store %{{.*}} {alignment = 4 : i64} : vector<[[LANES:8]]xi32>, !llvm.ptr
 
 // K Q^T: a pair of a key's dims, as it lies in the cache, in all lanes.
 // CHECK: %[[PAIR:.*]] = llvm.load %{{.*}} {alignment = 2 : i64} : !llvm.ptr -> i32
