@@ -68,21 +68,21 @@ constexpr NamedCpu namedCpus[] = {
 /// An NVIDIA chip: shared memory that one block may use, what a multiprocessor
 /// has of it, and its threads and blocks, from the table of compute
 /// capabilities in the CUDA programming guide; the PTX version that its
-/// instructions need; multiprocessors, flops (dense 16-bit matrices, f32 sums)
-/// and bytes of memory a cycle and multiprocessor, from the data sheet of one
-/// product.
+/// instructions need; multiprocessors, the cache that they share, flops (dense
+/// 16-bit matrices, f32 sums) and bytes of memory a cycle and multiprocessor,
+/// from the data sheet of one product.
 struct NamedGpu {
   StringRef name, ptx;
-  int64_t sharedKiB, allSharedKiB, threads, blocks, multiprocessors;
+  int64_t sharedKiB, allSharedKiB, threads, blocks, multiprocessors, l2MiB;
   double flops, memoryBytes;
 };
 constexpr NamedGpu namedGpus[] = {
-    {"sm_80", "+ptx70", 163, 164, 2048, 32, 108, 2048, 10.2},   // A100 40 GB
-    {"sm_86", "+ptx71", 99, 100, 1536, 16, 72, 1024, 4.9},      // A10
-    {"sm_89", "+ptx78", 99, 100, 1536, 24, 58, 1024, 2.5},      // L4
-    {"sm_90a", "+ptx80", 227, 228, 2048, 32, 132, 4096, 13.9},  // H100 SXM
-    {"sm_100a", "+ptx86", 227, 228, 2048, 32, 148, 8192, 29.0}, // B200
-    {"sm_120a", "+ptx87", 99, 100, 1536, 24, 170, 512, 4.4}};   // RTX 5090
+    {"sm_80", "+ptx70", 163, 164, 2048, 32, 108, 40, 2048, 10.2},  // A100 40 GB
+    {"sm_86", "+ptx71", 99, 100, 1536, 16, 72, 6, 1024, 4.9},      // A10
+    {"sm_89", "+ptx78", 99, 100, 1536, 24, 58, 48, 1024, 2.5},     // L4
+    {"sm_90a", "+ptx80", 227, 228, 2048, 32, 132, 50, 4096, 13.9}, // H100 SXM
+    {"sm_100a", "+ptx86", 227, 228, 2048, 32, 148, 126, 8192, 29.0}, // B200
+    {"sm_120a", "+ptx87", 99, 100, 1536, 24, 170, 96, 512, 4.4}};    // RTX 5090
 // Registers of a multiprocessor and the most of a thread, the same on all of
 // them (the same table).
 constexpr int64_t gpuRegisters = 65536, gpuThreadRegisters = 255;
@@ -228,7 +228,8 @@ static Machine fromTable(const NamedGpu &entry) {
   machine.triple = "nvptx64-nvidia-cuda";
   machine.features = entry.ptx.str();
   machine.vectorBits = machine.vectorRegisters = 0;
-  machine.l1Bytes = machine.l2Bytes = machine.l3Bytes = 0;
+  machine.l1Bytes = machine.l2Bytes = 0;
+  machine.l3Bytes = entry.l2MiB * MiB;
   machine.sharedBytes = entry.sharedKiB * KiB;
   machine.registersPerThread = gpuThreadRegisters;
   machine.multiprocessorRegisters = gpuRegisters;

@@ -41,8 +41,8 @@ struct Machine {
   int64_t l1Bytes = 32 << 10;
   int64_t l1Ways = 8; ///< lines of a set
   int64_t l2Bytes = 512 << 10;
-  int64_t l3Bytes = 16 << 20;
-  int64_t cores = 1; ///< of a GPU: its multiprocessors, in one product
+  int64_t l3Bytes = 16 << 20; ///< of a GPU: what all multiprocessors share
+  int64_t cores = 1;          ///< of a GPU: its multiprocessors, in one product
 
   // NVIDIA.
   int64_t sharedBytes = 0; ///< per block

@@ -125,7 +125,11 @@ Roofline pagoda::roofline(const Machine &machine, const AttentionSpec &spec,
                              machine.loadsPerCycle, "load"});
   result.limits.push_back({nvidia ? "shared memory" : "L2", kvHeads * near,
                            machine.nearBytesPerCycle, "B"});
-  result.limits.push_back({"memory", rows + kvHeads * keysRead * key,
-                           machine.memoryBytesPerCycle, "B"});
+  // A GPU's blocks visit a layer's K and V together, out of the cache that all
+  // of them share if it has room.
+  bool cached = nvidia && kvHeads * keysSeen * key <= double(machine.l3Bytes);
+  result.limits.push_back(
+      {"memory", rows + kvHeads * (cached ? keysSeen : keysRead) * key,
+       machine.memoryBytesPerCycle, "B"});
   return result;
 }

@@ -54,7 +54,8 @@ std::string TileCandidate::reason() const {
     StringRef separator = comma;
     text += (Twine(separator.empty() ? ": " : separator) + level.level + " " +
              Twine(level.total()) + " of " + Twine(level.budget) +
-             (level.unit.empty() ? "" : " ") + level.unit)
+             (level.unit.empty() ? "" : " ") + level.unit +
+             (level.fits() ? "" : " (over)"))
                 .str();
   }
   return text;

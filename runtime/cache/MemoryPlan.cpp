@@ -162,8 +162,10 @@ MemoryPlan pagoda::planContiguous(const CacheLayers &layers,
   Checked slots, wasted;
   for (const SequenceLoad &some : load) {
     int64_t piece = reserved(some.tokens, maxLength);
+    Kept kept = keptBy(layers, some.tokens);
+    int64_t seen = seenTokens(layers, some.tokens, kept.firstKey, kept.end);
     slots += Checked{some.count} * Checked{piece};
-    wasted += Checked{some.count} * Checked{piece - some.tokens};
+    wasted += Checked{some.count} * Checked{piece - seen};
   }
   MemoryPlan plan;
   int64_t slotBytes = layers.format.blockBytes() / layers.format.blockSize;

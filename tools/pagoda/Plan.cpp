@@ -244,6 +244,7 @@ KindPlan kindOf(const AttentionSpec &spec, StringRef name, int64_t layers,
       std::min(spec.window.value_or(INT32_MAX), spec.chunk.value_or(INT32_MAX));
   if (common.causal && window < INT32_MAX)
     kind.layers.keeps.window = int32_t(window);
+  kind.chunks = spec.chunk.has_value();
   return kind;
 }
 

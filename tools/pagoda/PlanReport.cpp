@@ -218,6 +218,8 @@ void printReport(raw_ostream &os, const MemoryReport &report) {
   }
   os << "a slot holds one token in one layer; a wasted slot holds none that a "
         "query may still see\n";
+  if (any_of(report.kinds, [](const KindPlan &kind) { return kind.chunks; }))
+    os << "chunks keep what a window of their length keeps\n";
   if (any_of(report.kinds,
              [](const KindPlan &kind) { return kind.layers.format.vInsideK; }))
     os << "latent: one row for all heads; kernels of gen read the heads' K and "

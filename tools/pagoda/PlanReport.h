@@ -47,6 +47,7 @@ struct PlanLoad {
 struct KindPlan {
   std::string name;
   CacheLayers layers;
+  bool chunks = false; ///< queries see chunks, which `layers` has as a window
   MemoryPlan contiguous, apart, shared; ///< paged without and with sharing
 };
 

@@ -165,6 +165,18 @@ TEST(MemoryPlan, NothingTakesNothing) {
   EXPECT_EQ(planPaged(layers, {&none, 1}, 3).blocks, 0);
 }
 
+// What no query sees again is wasted, wherever it lies.
+TEST(MemoryPlan, ContiguousMemoryKeepsWhatWindowsForget) {
+  CacheLayers layers = layersOf(4);
+  layers.keeps.window = 10;
+  SequenceLoad load{50, 3};
+  EXPECT_EQ(planContiguous(layers, {&load, 1}, 64).wastedSlots, 3 * (64 - 10));
+  layers.keeps.sinkTokens = 4;
+  EXPECT_EQ(planContiguous(layers, {&load, 1}, 64).wastedSlots, 3 * (64 - 14));
+  load.tokens = 7;
+  EXPECT_EQ(planContiguous(layers, {&load, 1}, 64).wastedSlots, 3 * (64 - 7));
+}
+
 TEST(PoolSimulation, RequestsThatDoNotFitLeaveNoTrace) {
   for (auto kind : {PoolOptions::Contiguous, PoolOptions::Paged}) {
     PoolOptions options;

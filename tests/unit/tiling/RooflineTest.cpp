@@ -96,6 +96,18 @@ TEST(Roofline, LargerQueryTilesMoveLess) {
   EXPECT_GT(large, roofline(cpu, spec, tiles(128, 16), {512, 512}).leastBytes);
 }
 
+// K and V of a layer that the cache of all multiprocessors holds come from
+// memory once.
+TEST(Roofline, SharedCacheOfAGpuSavesReads) {
+  AttentionSpec spec = smallSpec();
+  Machine gpu = machine("sm_80");
+  Roofline r = roofline(gpu, spec, tiles(16, 16), {512, 512});
+  EXPECT_EQ(r.memoryBytes(), r.leastBytes);
+  gpu.l3Bytes = 1 << 10;
+  r = roofline(gpu, spec, tiles(16, 16), {512, 512});
+  EXPECT_GT(r.memoryBytes(), 2 * r.leastBytes);
+}
+
 TEST(Roofline, WindowsAndChunksBoundWhatIsRead) {
   AttentionSpec spec = smallSpec();
   spec.window = 3;

@@ -445,4 +445,10 @@ TEST(SramFit, ReasonIsOneLine) {
   EXPECT_EQ(evaluate(s, machine("x86-64-v3"), spec(16, 8, 128)).reason(),
             "q_tile 96, kv_tile 64: registers 16 of 16, L1 18432 of 22937 B, "
             "L2 171136 of 471859 B");
+  // A cache that overflows is said, not refused.
+  s.kvTile = 128;
+  EXPECT_NE(evaluate(s, machine("x86-64-v3"), spec(16, 8, 128))
+                .reason()
+                .find("L1 24576 of 22937 B (over), L2 "),
+            std::string::npos);
 }

@@ -182,6 +182,18 @@ TEST(Plan, WindowedLayersLetGo) {
   EXPECT_EQ(at(plan, "kinds.0.paged.blocks"), 5);
 }
 
+// A chunk is kept as a window of its length, and the report says so.
+TEST(Plan, ChunksCountAsWindows) {
+  auto says = [](const char *option) {
+    std::string shape = "plan --heads 1 --head-dim 64 --lengths 17 ";
+    return pagodaTool(shape + option)
+               .out.find("\nchunks keep what a window of "
+                         "their length keeps\n") != std::string::npos;
+  };
+  EXPECT_TRUE(says("--attention-chunk 16"));
+  EXPECT_FALSE(says("--window 16"));
+}
+
 TEST(Plan, LatentCaches) {
   std::string load = config("deepseek-v3") + "--lengths 160 ";
   json::Object plan = planned(load);
