@@ -86,7 +86,9 @@ std::string databasePath() {
 Expected<Database> openToRecord() {
   std::string path = databasePath();
   if (path.empty())
-    return createStringError("--db: expected a file to keep records in");
+    return createStringError(
+        Twine(dbOpt.getNumOccurrences() ? "--db" : "PAGODA_DB") +
+        " none: expected a file to keep records in");
   return Database::open(path, Database::Mode::Write);
 }
 
