@@ -71,8 +71,7 @@ private:
 
 } // namespace
 
-/// Variants are functions of one object file.
-static Error checkVariants(const CompileOptions &options) {
+Error pagoda::checkTargets(const CompileOptions &options) {
   const Machine &first = options.machine;
   if (options.emulate && first.kind != TargetKind::Nvidia)
     return createStringError("the emulator runs kernels of nvidia targets, "
@@ -94,7 +93,7 @@ static Error checkVariants(const CompileOptions &options) {
 Expected<Library> Library::create(const std::vector<AttentionSpec> &specs,
                                   const CompileOptions &options,
                                   PhaseTimings &timings) {
-  if (Error error = checkVariants(options))
+  if (Error error = checkTargets(options))
     return error;
   Library library(options, timings);
   std::vector<const Machine *> machines = {&options.machine};

@@ -117,6 +117,9 @@ struct Artifact {
   PhaseTimings timings;
 };
 
+/// Whether one library can hold kernels of all machines of `options`.
+llvm::Error checkTargets(const CompileOptions &options);
+
 /// Compiles the kernels of all `specs` into one artifact.
 llvm::Expected<Artifact> compile(const std::vector<AttentionSpec> &specs,
                                  const CompileOptions &options);

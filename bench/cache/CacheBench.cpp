@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <benchmark/benchmark.h>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <numeric>
 #include <random>
@@ -320,3 +321,18 @@ static void AppendToken(benchmark::State &state) {
   per(state, "per_sequence", Sequences);
 }
 BENCHMARK(AppendToken);
+
+static void printHelp() {
+  std::puts("pagoda-bench-cache [options of Google Benchmark]\n"
+            "  What blocks, prefixes, sequences and plans cost, a row an "
+            "operation.");
+  benchmark::PrintDefaultHelp();
+}
+
+int main(int argc, char **argv) {
+  benchmark::Initialize(&argc, argv, printHelp);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv))
+    return 2;
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+}

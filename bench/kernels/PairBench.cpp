@@ -31,24 +31,30 @@ using namespace pagoda;
 namespace {
 
 struct Options {
+  cl::OptionCategory category{"Options"}; // without one, help omits them
   cl::list<std::string> libraries{cl::Positional, cl::OneOrMore,
-                                  cl::desc("library...")};
-  cl::list<int64_t> prefill{"prefill", cl::desc("Prompts of so many tokens"),
+                                  cl::cat(category), cl::desc("library...")};
+  cl::list<int64_t> prefill{"prefill", cl::cat(category),
+                            cl::desc("Prompts of so many tokens"),
                             cl::value_desc("n,..."), cl::CommaSeparated};
-  cl::list<int64_t> decode{"decode",
+  cl::list<int64_t> decode{"decode", cl::cat(category),
                            cl::desc("One new token, the last of so many"),
                            cl::value_desc("n,..."), cl::CommaSeparated};
-  cl::opt<int64_t> batch{"batch", cl::desc("Sequences of a step (1)"),
+  cl::opt<int64_t> batch{"batch", cl::cat(category),
+                         cl::desc("Sequences of a step (1)"),
                          cl::value_desc("n"), cl::init(1)};
   cl::opt<int64_t> threads{
-      "threads", cl::desc("Threads (1, which is timed by its CPU time)"),
+      "threads", cl::cat(category),
+      cl::desc("Threads (1, which is timed by its CPU time)"),
       cl::value_desc("n"), cl::init(1)};
   cl::opt<std::string> spec{
-      "spec", cl::desc("Which of the manifest's specifications (the first)"),
+      "spec", cl::cat(category),
+      cl::desc("Which of the manifest's specifications (the first)"),
       cl::value_desc("name")};
-  cl::opt<double> seconds{"seconds", cl::desc("Time for each step (5)"),
+  cl::opt<double> seconds{"seconds", cl::cat(category),
+                          cl::desc("Time for each step (5)"),
                           cl::value_desc("s"), cl::init(5)};
-  cl::opt<std::string> json{"json",
+  cl::opt<std::string> json{"json", cl::cat(category),
                             cl::desc("Write the table with every sample"),
                             cl::value_desc("file")};
 };

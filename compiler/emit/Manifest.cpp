@@ -37,6 +37,17 @@ static json::Array uses(const AttentionSpec &spec, const ModelConfig &model) {
   return result;
 }
 
+/// Which heads of the model the rank has whose values these are.
+static json::Object rankJson(const AttentionSpec &spec,
+                             const ModelConfig &model) {
+  int64_t rank = model.tensorParallelRank, ranks = model.tensorParallel;
+  const LayerKind &kind = *model.kindsServedBy(spec.name).front();
+  return json::Object{{"rank", rank},
+                      {"ranks", ranks},
+                      {"first_q_head", rank * spec.qHeads},
+                      {"first_kv_head", rank * kind.kvHeads / ranks}};
+}
+
 static json::Object specJson(const AttentionSpec &spec) {
   return json::Object{
       {"name", spec.name},
@@ -152,8 +163,11 @@ json::Value pagoda::manifest(const Artifact &artifact,
   json::Array specs, kernels;
   for (const AttentionSpec &spec : provenance.specs) {
     json::Object object = specJson(spec);
-    if (provenance.model)
+    if (provenance.model) {
       object["used_by"] = uses(spec, *provenance.model);
+      if (provenance.model->tensorParallel > 1)
+        object["rank"] = rankJson(spec, *provenance.model);
+    }
     specs.push_back(std::move(object));
   }
   for (const KernelSummary &kernel : artifact.kernels)

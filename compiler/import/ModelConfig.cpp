@@ -307,6 +307,7 @@ void describeRotations(ImportContext &c) {
 void divideAmongRanks(ImportContext &c, const ImportOptions &options) {
   int64_t ranks = options.tensorParallel;
   c.model.tensorParallel = ranks;
+  c.model.tensorParallelRank = options.tensorParallelRank;
   for (LayerKind &kind : c.model.kinds) {
     if (!kind.hasKvCache || ranks == 1)
       continue;

@@ -109,7 +109,8 @@ struct ModelConfig {
   std::vector<int64_t> kvSource;
 
   int64_t tensorParallel = 1;
-  int64_t kvReplicas = 1; ///< ranks that hold the same KV head, at most
+  int64_t tensorParallelRank = 0; ///< whose heads' ALiBi slopes the specs have
+  int64_t kvReplicas = 1;         ///< ranks that hold the same KV head, at most
 
   std::vector<DefaultTaken> defaults; ///< in the order they were looked up
   std::vector<std::string> notes;     ///< for a person: what is special here

@@ -174,6 +174,7 @@ json::Value ModelConfig::toJson() const {
                       {"dtype", nameOf(dtype)},
                       {"max_length", maxLength},
                       {"tensor_parallel", tensorParallel},
+                      {"tensor_parallel_rank", tensorParallelRank},
                       {"kv_replicas", kvReplicas},
                       {"kv_source", json::Array(kvSource)},
                       {"no_rope_layers", json::Array(noRopeLayers)},

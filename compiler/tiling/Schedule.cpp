@@ -15,6 +15,7 @@
 #include "compiler/tiling/SramFit.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSwitch.h"
 
 #include <optional>
@@ -113,17 +114,24 @@ static Error setField(Schedule &schedule, const Machine &machine, StringRef key,
   }
   return createStringError("unknown schedule key '" + key + "' for a " +
                            ::nameOf(machine.kind) + " target, known are " +
-                           join(known, ", "));
+                           join(known, ", ") +
+                           ", each for one kernel of the two with prefill. or "
+                           "decode. before it");
 }
 
 Error pagoda::applyOverrides(Schedule &schedule, const Machine &machine,
                              Variant variant, ArrayRef<std::string> overrides) {
+  StringMap<StringRef> given;
   for (StringRef group : overrides) {
     for (StringRef text : split(group, ',')) {
       auto [key, value] = text.trim().split('=');
       if (key.empty() || value.empty())
         return createStringError("schedule override must be key=value, got '" +
                                  text + "'");
+      auto [first, isNew] = given.try_emplace(key, value);
+      if (!isNew)
+        return createStringError("schedule " + key + " is given twice, " +
+                                 first->second + " and " + value);
       bool other = false;
       for (Variant prefix : {Variant::Prefill, Variant::Decode})
         if (key.consume_front((nameOf(prefix) + ".").str()))

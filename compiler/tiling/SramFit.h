@@ -27,6 +27,9 @@
 
 namespace pagoda {
 
+/// Of K and of V: what fragments and registers of a GPU kernel hold.
+inline constexpr int64_t mostGpuHeadDim = 256;
+
 /// Tile sizes of the FlashAttention paper, Algorithm 1, line 1: rows of K and V
 /// per tile, rows of Q per tile.
 struct PaperTiles {

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "capi/Handles.h"
+#include "launch/LaunchChecks.h"
 #include "pagoda/Conversions.h"
 
 #include <algorithm>
@@ -273,9 +274,10 @@ pagoda_status pagoda_attention(pagoda_launcher *launcher,
                                const pagoda_kernels *kernels,
                                const pagoda_attention_args *args) {
   return guarded([&] {
-    given(launcher, "launcher")
-        .object.run(given(plan, "plan").object,
-                    given(kernels, "kernels").set.merge, given(args, "args"));
+    const AttentionPlan &p = given(plan, "plan").object;
+    const KernelSet &set = given(kernels, "kernels").set;
+    checkPlanned(p, set.attention);
+    given(launcher, "launcher").object.run(p, set.merge, given(args, "args"));
     return PAGODA_OK;
   });
 }

@@ -87,6 +87,7 @@ void AttentionPlan::build(const BatchShape &batch) {
   }
   bool cascade = cascades();
   if (cascade) {
+    p.sharedTable = batch.blockTable;
     p.findShared();
     p.addSharedTiles();
   }
@@ -129,6 +130,10 @@ bool AttentionPlan::cascades() const {
   return P->options.cascade &&
          !P->has(PAGODA_FEATURE_WINDOW | PAGODA_FEATURE_CHUNK |
                  PAGODA_FEATURE_PREFIX_LM | PAGODA_FEATURE_CUSTOM);
+}
+const int32_t *AttentionPlan::blockTable() const { return P->sharedTable; }
+std::span<const pagoda_kernel_info *const> AttentionPlan::kernels() const {
+  return P->kernels;
 }
 const pagoda_kernel_info &AttentionPlan::kernel() const {
   return *P->kernels.front();

@@ -99,7 +99,10 @@ void CpuLauncher::run(const AttentionPlan &plan,
                       pagoda_attention_args args) {
   if (plan.items().empty())
     return;
+  for (const PlanSegment &segment : plan.segments())
+    checkCpu(*segment.kernel);
   checkLaunch(plan.kernel(), plan.options(), args);
+  checkTensors(plan.kernel(), plan.numRows(), args);
   checkTable(plan, args);
   if (!plan.merges().empty())
     checkMerge(plan, merge);
@@ -144,7 +147,8 @@ void CpuLauncher::append(const pagoda_kernel_info &kernel,
                          const pagoda_append_args &args, int64_t tokens) {
   if (tokens == 0)
     return;
-  checkLaunch(kernel, args);
+  checkCpu(kernel);
+  checkLaunch(kernel, args, tokens);
   std::lock_guard<std::mutex> lock(P->callers);
   P->runAll(kernel, &args, tokens, TokensAtOnce);
 }
@@ -153,6 +157,7 @@ void CpuLauncher::copy(const pagoda_kernel_info &kernel,
                        const pagoda_copy_args &args, int64_t copies) {
   if (copies == 0)
     return;
+  checkCpu(kernel);
   checkLaunch(kernel, args);
   std::lock_guard<std::mutex> lock(P->callers);
   P->runAll(kernel, &args, copies, 1);

@@ -264,6 +264,7 @@ void CudaLauncher::run(pagoda_attention_args args, CudaStream stream) {
     bad("expected a plan, got none");
   const pagoda_kernel_info &kernel = *p.attention.front().info;
   checkLaunch(kernel, p.planned, args);
+  checkTensors(kernel, p.room.rows, args); // a graph may serve any plan
   args.row_map = p.onDevice<int32_t>(p.places.rowMap);
   args.row_pos = p.onDevice<int32_t>(p.places.rowPos);
   args.row_seq = p.onDevice<int32_t>(p.places.rowSeq);
@@ -291,7 +292,7 @@ void CudaLauncher::append(const pagoda_append_args &args, int64_t tokens,
     bad("kernels: expected a kernel with role append, got none");
   if (tokens == 0)
     return;
-  checkLaunch(*P->append.info, args);
+  checkLaunch(*P->append.info, args, tokens);
   checkGpuArgs(*P->append.info, args);
   P->device.launch(P->append.kernel, tokens, &args, stream);
 }

@@ -9,6 +9,7 @@
 
 #include "pagoda/CpuLauncher.h"
 
+#include <algorithm>
 #include <string>
 
 using namespace pagoda;
@@ -25,17 +26,53 @@ void pagoda::checkView(const pagoda_kernel_info &kernel,
   const char *outerName = nhd ? "token_stride" : "head_stride";
   int64_t inner = nhd ? view.head_stride : view.token_stride;
   int64_t outer = nhd ? view.token_stride : view.head_stride;
+  int64_t innerCount = nhd ? kernel.kv_heads : kernel.block_size;
+  int64_t outerCount = nhd ? kernel.block_size : kernel.kv_heads;
   auto stride = [&](const char *name, int64_t got, int64_t atLeast) {
     if (got < atLeast)
       bad(std::string(what) + ": " + name + ": kernel " + kernel.name +
           " with layout " + layoutName(kernel.layout) + " expects " +
-          std::to_string(atLeast) + " or more, got " + std::to_string(got));
+          std::to_string(atLeast) + " or more for " +
+          std::to_string(kernel.kv_heads) + " heads and " +
+          std::to_string(kernel.block_size) + " tokens a block, got " +
+          std::to_string(got));
   };
   if (!view.base)
     bad(std::string(what) + ": base: expected memory, got null");
   stride(innerName, inner, dim);
-  stride(outerName, outer, inner);
-  stride("block_stride", view.block_stride, dim);
+  int64_t inside = (innerCount - 1) * inner + dim;
+  stride(outerName, outer, outerCount > 1 ? std::max(inner, inside) : inner);
+  // Blocks may lie within a head, as in a pool [heads, blocks, ...].
+  int64_t taken = dim;
+  if (view.block_stride >= inner)
+    taken += (innerCount - 1) * inner;
+  if (view.block_stride >= outer)
+    taken += (outerCount - 1) * outer;
+  stride("block_stride", view.block_stride, taken);
+}
+
+/// Strides of a tensor [count, heads, dim] of the caller's. Those of a
+/// dimension of one are not read.
+static void checkRows(const char *what, int64_t count, int64_t tokenStride,
+                      int64_t heads, int64_t headStride, int64_t dim) {
+  auto apart = [&](const char *name, int64_t of, int64_t got) {
+    if (of > 1 && got < dim)
+      bad(std::string(what) + name + ": expected " + std::to_string(dim) +
+          " or more, got " + std::to_string(got));
+  };
+  apart("_token_stride", count, tokenStride);
+  apart("_head_stride", heads, headStride);
+}
+
+void pagoda::checkTensors(const pagoda_kernel_info &kernel, int64_t rows,
+                          const pagoda_attention_args &args) {
+  checkRows("q", rows, args.q_token_stride, kernel.q_heads, args.q_head_stride,
+            kernel.head_dim);
+  checkRows("o", rows, args.o_token_stride, kernel.q_heads, args.o_head_stride,
+            kernel.v_head_dim);
+  if (args.lse)
+    checkRows("lse", rows, args.lse_token_stride, kernel.q_heads,
+              args.lse_head_stride, 1);
 }
 
 void pagoda::checkLaunch(const pagoda_kernel_info &kernel,
@@ -81,6 +118,34 @@ void pagoda::checkTable(const AttentionPlan &plan,
     bad("block_table_stride: expected " + std::to_string(blocks) +
         " or more for a sequence of " + std::to_string(plan.longest()) +
         " tokens, got " + std::to_string(args.block_table_stride));
+  // Sequences that share blocks in one table may not in another.
+  if (plan.blockTable() && plan.blockTable() != args.block_table)
+    bad("block_table: expected the one that the cascade plan was built from, "
+        "got another");
+}
+
+void pagoda::checkCpu(const pagoda_kernel_info &kernel) {
+  if (!kernel.entry)
+    throw Error(ErrorCode::Mismatch,
+                std::string("launch: kernel ") + kernel.name +
+                    ": expected a kernel for a CPU, got one for " +
+                    (kernel.target ? kernel.target : "an unknown target"));
+}
+
+void pagoda::checkPlanned(const AttentionPlan &plan,
+                          std::span<const pagoda_kernel_info *const> kernels) {
+  auto planned = plan.kernels();
+  if (std::equal(planned.begin(), planned.end(), kernels.begin(),
+                 kernels.end()))
+    return;
+  if (kernels.empty())
+    bad("kernels: expected an attention kernel, got none");
+  std::string why = mismatch(*kernels.front(), KernelSpec::of(plan.kernel()));
+  throw Error(ErrorCode::Mismatch,
+              std::string("launch: kernels: expected those that the plan was "
+                          "made for, ") +
+                  plan.kernel().name + ", got " + kernels.front()->name +
+                  (why.empty() ? " of another library" : ":\n" + why));
 }
 
 void pagoda::checkMerge(const AttentionPlan &plan,
@@ -110,10 +175,14 @@ static void checkKernel(const pagoda_kernel_info &kernel, int32_t role,
 }
 
 void pagoda::checkLaunch(const pagoda_kernel_info &kernel,
-                         const pagoda_append_args &args) {
+                         const pagoda_append_args &args, int64_t tokens) {
   checkKernel(kernel, PAGODA_ROLE_APPEND, args.k, args.v);
   if (!args.k_new || !args.v_new || !args.slot_mapping)
     bad("append: expected k_new, v_new and slot_mapping, got null");
+  checkRows("append: k", tokens, args.k_token_stride, kernel.kv_heads,
+            args.k_head_stride, kernel.head_dim);
+  checkRows("append: v", tokens, args.v_token_stride, kernel.kv_heads,
+            args.v_head_stride, kernel.v_head_dim);
   if (kernel.rotary_dim && args.rope_cos) {
     if (!args.rope_sin || !args.positions)
       bad("append: expected positions and rope_sin beside rope_cos, got null");

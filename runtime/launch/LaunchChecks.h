@@ -24,11 +24,24 @@ void checkLaunch(const pagoda_kernel_info &kernel, const PlanOptions &options,
                  const pagoda_attention_args &args);
 /// The same of append and copy kernels, and their role.
 void checkLaunch(const pagoda_kernel_info &kernel,
-                 const pagoda_append_args &args);
+                 const pagoda_append_args &args, int64_t tokens);
 void checkLaunch(const pagoda_kernel_info &kernel,
                  const pagoda_copy_args &args);
 
-/// Whether a row of the block table has entries for what \p plan reads.
+/// Whether the strides of q, o and lse keep \p rows rows and their heads apart.
+void checkTensors(const pagoda_kernel_info &kernel, int64_t rows,
+                  const pagoda_attention_args &args);
+
+/// Whether \p kernel is a function of this process. Throws Mismatch.
+void checkCpu(const pagoda_kernel_info &kernel);
+
+/// Whether \p kernels are those that \p plan was made for. Throws Mismatch,
+/// too.
+void checkPlanned(const AttentionPlan &plan,
+                  std::span<const pagoda_kernel_info *const> kernels);
+
+/// Whether a row of the block table has entries for what \p plan reads, and
+/// whether the table is the one that a cascade plan read.
 void checkTable(const AttentionPlan &plan, const pagoda_attention_args &args);
 
 /// Whether \p merge joins the states of \p plan. Throws Mismatch, too.

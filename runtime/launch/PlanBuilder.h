@@ -71,6 +71,7 @@ struct AttentionPlan::Impl {
   std::vector<int32_t> groupSeqs;                     ///< [rows] sequence
   SharedPrefix prefix;
   BatchShape batch;
+  const int32_t *sharedTable = nullptr; ///< that the prefixes were found in
 
   std::vector<PlanSegment> segments;
   std::vector<pagoda_work_item> items;

@@ -32,6 +32,7 @@ void AttentionPlan::Impl::clear() {
   mergeSlots.clear();
   rows.clear();
   rowStart.clear();
+  sharedTable = nullptr;
   counts[0] = counts[1] = 0;
   numRows = longest = partialSlots = 0;
   scratchBytes = 0;

@@ -35,34 +35,37 @@ namespace {
 constexpr int SkipExitCode = 77;
 
 struct Options {
-  cl::opt<uint64_t> seed{"seed", cl::desc("Seed of the random sweep"),
-                         cl::init(1)};
-  cl::opt<uint64_t> cases{"cases", cl::desc("Random cases to run"),
-                          cl::init(0)};
-  cl::opt<std::string> filter{"filter",
+  cl::OptionCategory category{"Options"}; // without one, help omits them
+  cl::opt<uint64_t> seed{"seed", cl::cat(category),
+                         cl::desc("Seed of the random sweep"), cl::init(1)};
+  cl::opt<uint64_t> cases{"cases", cl::cat(category),
+                          cl::desc("Random cases to run"), cl::init(0)};
+  cl::opt<std::string> filter{"filter", cl::cat(category),
                               cl::desc("Only cases whose name matches"),
                               cl::value_desc("regex"), cl::init(".*")};
-  cl::opt<bool> list{"list", cl::desc("List the cases and run none")};
+  cl::opt<bool> list{"list", cl::cat(category),
+                     cl::desc("List the cases and run none")};
   cl::opt<std::string> backend{
-      "backend", cl::desc("cpu, or emulator for kernels of an NVIDIA machine"),
+      "backend", cl::cat(category),
+      cl::desc("cpu, or emulator for kernels of an NVIDIA machine"),
       cl::init("cpu")};
   cl::opt<std::string> machine{
-      "machine",
+      "machine", cl::cat(category),
       cl::desc("Machine to compile for; with the cpu backend this one must be "
                "able to run its code (default: host, or sm_80)")};
   cl::opt<std::string> dtype{
-      "dtype",
+      "dtype", cl::cat(category),
       cl::desc("f32, f16 or bf16 for cases of f32 (default: f32, or f16 with "
                "the emulator)")};
   cl::list<std::string> schedule{
-      "schedule", cl::desc("Override of the schedule"),
+      "schedule", cl::cat(category), cl::desc("Override of the schedule"),
       cl::value_desc("key=value"), cl::CommaSeparated};
   cl::opt<int64_t> decodeTokens{
-      "decode-tokens", cl::desc("Tokens of a second decode kernel (CPU)"),
-      cl::init(1)};
-  cl::opt<int> threads{"threads", cl::desc("Threads for every case"),
-                       cl::init(0)};
-  cl::opt<bool> verbose{"v", cl::desc("Print every case")};
+      "decode-tokens", cl::cat(category),
+      cl::desc("Tokens of a second decode kernel (CPU)"), cl::init(1)};
+  cl::opt<int> threads{"threads", cl::cat(category),
+                       cl::desc("Threads for every case"), cl::init(0)};
+  cl::opt<bool> verbose{"v", cl::cat(category), cl::desc("Print every case")};
 };
 
 std::string reproduce(const char *program, const Options &options,

@@ -14,6 +14,7 @@
 #include "compiler/tune/Database.h"
 #include "tools/pagoda/BenchReport.h"
 #include "tools/pagoda/Commands.h"
+#include "tools/pagoda/Describe.h"
 #include "tools/pagoda/Records.h"
 #include "tools/pagoda/Report.h"
 
@@ -46,7 +47,8 @@ BenchOpt<std::string> budgetOpt("budget",
                                 cl::value_desc("time"), cl::init("90s"));
 BenchOpt<int64_t> threadsOpt("threads", "Threads (default: one per CPU)",
                              cl::value_desc("n"), cl::init(0));
-BenchOpt<std::string> jsonOpt("json", "Write the table with every sample",
+BenchOpt<std::string> jsonOpt("json",
+                              "Write the table with every sample to a file",
                               cl::value_desc("file"));
 BenchOpt<std::string> compareOpt("compare",
                                  "Compare with a file of --json; rows that are "

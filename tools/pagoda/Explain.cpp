@@ -13,6 +13,7 @@
 
 #include "compiler/tiling/Roofline.h"
 #include "tools/pagoda/Commands.h"
+#include "tools/pagoda/Describe.h"
 #include "tools/pagoda/Records.h"
 #include "tools/pagoda/Report.h"
 #include "tools/pagoda/SpecOptions.h"
@@ -273,8 +274,13 @@ void printKernel(raw_ostream &os, const KernelSummary &kernel,
     if (!isPaper(step) && !isLevel(tile, step))
       printStep(os, step);
   printCandidates(os, tile, rankTiles(machine, spec, variant, tokens), nvidia);
-  printRoofline(os, roofline(machine, spec, tile.schedule, work), work,
-                tile.cost);
+  auto printWork = [&](const SequenceWork &of) {
+    printRoofline(os, roofline(machine, spec, tile.schedule, of), of,
+                  tile.cost);
+  };
+  printWork(work);
+  if (nvidia && work.queries > 1) // the same kernel decodes
+    printWork({1, work.keys});
 }
 
 /// The lengths to judge by.
@@ -339,6 +345,11 @@ llvm::Error explain() {
       os << ": " << describeLayers(*specification->model, spec.name);
     os << "\n  ";
     printWrapped(os, 2, describe(spec));
+    for (const std::string &line : describeValues(
+             spec, specification->model ? &*specification->model : nullptr)) {
+      os << "  ";
+      printWrapped(os, 2, line);
+    }
     for (const Machine *machine : machines)
       for (const KernelSummary &kernel : artifact->kernels) {
         if (kernel.spec != spec.name || kernel.target != machine->name ||
@@ -351,6 +362,12 @@ llvm::Error explain() {
                                              : SequenceWork{tokens, work->keys},
                     tokens);
       }
+  }
+  if (!specification->notes.empty())
+    os << '\n';
+  for (const std::string &note : specification->notes) {
+    os << "note: ";
+    printWrapped(os, 6, note);
   }
   return llvm::Error::success();
 }

@@ -12,6 +12,7 @@
 
 #include "compiler/emit/Emit.h"
 #include "tools/pagoda/Commands.h"
+#include "tools/pagoda/Describe.h"
 #include "tools/pagoda/Records.h"
 #include "tools/pagoda/Report.h"
 #include "tools/pagoda/SpecOptions.h"
@@ -42,8 +43,10 @@ cl::opt<std::string>
             cl::cat(optionCategory()));
 cl::opt<bool> timingOpt("timing", cl::desc("Print the time of each phase"),
                         cl::sub(genCommand()), cl::cat(optionCategory()));
-cl::opt<bool> jsonOpt("json", cl::desc("Print the manifest"),
-                      cl::sub(genCommand()), cl::cat(optionCategory()));
+cl::opt<bool>
+    jsonOpt("json",
+            cl::desc("Print the manifest; without -o nothing is written"),
+            cl::sub(genCommand()), cl::cat(optionCategory()));
 cl::opt<bool> verboseOpt("v",
                          cl::desc("Print the kernels, their schedules, and "
                                   "each default that was taken and why"),
@@ -84,6 +87,9 @@ void printText(const Specification &specification, const Artifact &artifact) {
     if (specification.model)
       os << "; " << describeLayers(*specification.model, spec.name);
     os << '\n';
+    for (const std::string &line : describeValues(
+             spec, specification.model ? &*specification.model : nullptr))
+      os << "  " << line << '\n';
   }
   os << "target: " << artifact.target << "\n\n";
   printKernels(os, artifact.kernels);
@@ -99,8 +105,9 @@ void printText(const Specification &specification, const Artifact &artifact) {
 } // namespace
 
 llvm::Error gen() {
-  if (emitOpt.getNumOccurrences() == 0 && outputOpt.empty())
-    return createStringError("nothing to do: give -o DIR, or --emit=LEVEL");
+  if (emitOpt.getNumOccurrences() == 0 && outputOpt.empty() && !jsonOpt)
+    return createStringError(
+        "nothing to do: give -o DIR, --json, or --emit=LEVEL");
   if (emitOpt.getNumOccurrences() != 0 && !outputOpt.empty())
     return createStringError("--emit prints and -o writes: give one of them");
 
@@ -135,9 +142,10 @@ llvm::Error gen() {
   if (llvm::Error error = assemble(*artifact, options.machine))
     return error;
   Provenance provenance = provenanceOf(*specification);
-  if (llvm::Error error =
-          emitArtifact(*artifact, provenance, outputOpt, options.name))
-    return error;
+  if (!outputOpt.empty())
+    if (llvm::Error error =
+            emitArtifact(*artifact, provenance, outputOpt, options.name))
+      return error;
   if (verboseOpt && !jsonOpt)
     printText(*specification, *artifact);
   if (jsonOpt)

@@ -85,8 +85,13 @@ std::string databasePath() {
 
 Expected<Database> openToRecord() {
   std::string path = databasePath();
-  if (path.empty())
-    return createStringError("--db: expected a file to keep records in");
+  if (path.empty()) {
+    const char *from = dbOpt.getNumOccurrences()  ? "--db none"
+                       : std::getenv("PAGODA_DB") ? "PAGODA_DB=none"
+                                                  : "neither HOME nor --db";
+    return createStringError(Twine(from) +
+                             ": expected a file to keep records in");
+  }
   return Database::open(path, Database::Mode::Write);
 }
 

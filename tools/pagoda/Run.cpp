@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "tools/pagoda/Commands.h"
+#include "tools/pagoda/Describe.h"
 #include "tools/pagoda/Emulation.h"
 #include "tools/pagoda/KernelLimits.h"
 #include "tools/pagoda/Records.h"

@@ -5,8 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The options, their checks, and descriptions of a specification. Over 500
-// lines for the table of options, which is read against the checks below it.
+// The options and their checks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -90,6 +89,10 @@ Opt<double> scaleOpt("scale",
                      cl::value_desc("x"));
 Opt<int64_t> tpOpt("tp", "Ranks that share the model's heads (with --config)",
                    cl::value_desc("n"), cl::init(1));
+Opt<int64_t> rankOpt("tp-rank",
+                     "Which rank of --tp, from 0 (default): the library is the "
+                     "same for all, ALiBi slopes are those of its heads",
+                     cl::value_desc("n"), cl::init(0));
 Opt<std::string> targetOpt("target",
                            "Machine to compile for: host (this one, default), "
                            "x86-64-v3, x86-64-v4, avx512-bf16, neon, sm_80, "
@@ -128,8 +131,14 @@ cl::list<std::string> scheduleOpt(
 
 template <typename T>
 llvm::Error bad(const Opt<T> &option, const Twine &expected) {
-  return createStringError(formatv("--{0} {1}: expected {2}", option.ArgStr,
-                                   option.getValue(), expected.str()));
+  std::string value;
+  raw_string_ostream os(value);
+  if constexpr (std::is_same_v<T, double>)
+    os << format("%g", option.getValue());
+  else
+    os << option.getValue();
+  return createStringError("--" + option.ArgStr + " " + value + ": expected " +
+                           expected);
 }
 
 llvm::Error outOfRange(const Opt<int64_t> &option, int64_t lowest,
@@ -219,6 +228,7 @@ llvm::Error readModel(Specification &result) {
     return createStringError("--config '': expected a file");
   ImportOptions options;
   options.tensorParallel = tpOpt;
+  options.tensorParallelRank = rankOpt;
   Expected<ModelConfig> model = loadModelConfig(configOpt, options);
   if (!model)
     return model.takeError();
@@ -236,29 +246,6 @@ llvm::Error readModel(Specification &result) {
   return llvm::Error::success();
 }
 
-/// What a person should know about the model's kernels.
-void addModelNotes(Specification &result) {
-  const ModelConfig &model = *result.model;
-  for (const LayerKind &kind : model.kinds)
-    if (!kind.hasKvCache)
-      result.notes.push_back(
-          formatv("{0}: {1} no KV cache and no kernel", kind.name,
-                  kind.layers.size() == 1
-                      ? std::string("1 layer has")
-                      : std::to_string(kind.layers.size()) + " layers have"));
-  if (model.mla)
-    result.notes.push_back(formatv(
-        "kernels are of the expanded form of latent attention: {0} elements "
-        "a token and rank in all layers, {1} in the latent form",
-        model.kvElementsPerToken(), model.kvElementsPerToken(true)));
-  if (model.tensorParallel > 1)
-    result.notes.push_back(
-        formatv("kernels are those of one of {0} ranks; a KV head is held by "
-                "{1} of them",
-                model.tensorParallel, model.kvReplicas));
-  llvm::append_range(result.notes, model.notes);
-}
-
 std::optional<DType> parseType(StringRef text) {
   return StringSwitch<std::optional<DType>>(text)
       .Case("f32", DType::F32)
@@ -272,6 +259,28 @@ bool statesType(const ModelConfig &model) {
   return llvm::none_of(model.defaults, [](const DefaultTaken &taken) {
     return StringRef(taken.field).ends_with("dtype");
   });
+}
+
+/// What GPU kernels cannot do, in the words of the options and of the file.
+llvm::Error checkGpu(const Specification &result) {
+  const Machine &machine = result.compile.machine;
+  if (machine.kind != TargetKind::Nvidia || planCommand())
+    return llvm::Error::success();
+  for (const AttentionSpec &spec : result.specs) {
+    std::string from = configOpt.given()
+                           ? configOpt.getValue() + ": " + spec.name + ": "
+                           : std::string();
+    for (auto [name, dim] : {std::pair("head dim", spec.headDim),
+                             std::pair("v head dim", spec.vHeadDim)})
+      if (dim > mostGpuHeadDim)
+        return createStringError(
+            formatv("{0}{1} is {2}, kernels of {3} have at most {4}", from,
+                    name, dim, machine.name, mostGpuHeadDim));
+    if (spec.kvType != spec.qType)
+      return bad(kvDtypeOpt, Twine(nameOf(spec.qType)) +
+                                 ", the type of q, on " + machine.name);
+  }
+  return llvm::Error::success();
 }
 
 /// Sets the element types of all specs.
@@ -328,6 +337,9 @@ llvm::Error readTargets(CompileOptions &compile) {
     else
       compile.variants.push_back(std::move(*machine));
   }
+  if (llvm::Error error = checkTargets(compile))
+    return createStringError("--target " + targetOpt + ": " +
+                             toString(std::move(error)));
   return llvm::Error::success();
 }
 
@@ -369,6 +381,10 @@ Expected<Specification> readSpecification(const KnownShape &known) {
       return bad(*option, "a number greater than 0");
   if (tpOpt.given() && !configOpt.given())
     return bad(tpOpt, "--config beside it");
+  if (rankOpt.given() && !tpOpt.given())
+    return bad(rankOpt, "--tp beside it");
+  if (llvm::Error error = outOfRange(rankOpt, 0, tpOpt - 1))
+    return std::move(error);
 
   Specification result;
   if (configOpt.given()) {
@@ -389,8 +405,8 @@ Expected<Specification> readSpecification(const KnownShape &known) {
     return std::move(error);
   if (llvm::Error error = chooseTypes(result))
     return std::move(error);
-  if (result.model)
-    addModelNotes(result);
+  if (llvm::Error error = checkGpu(result))
+    return std::move(error);
   result.compile.name = nameOpt;
   if (!modsOpt.empty()) {
     auto text = MemoryBuffer::getFile(modsOpt, /*IsText=*/true);
@@ -409,6 +425,7 @@ Expected<Specification> readSpecification(const KnownShape &known) {
         formatv("--decode-tokens {0}: expected a number from 1 to {1}",
                 int64_t(decodeTokensOpt), mostTokens));
   result.compile.decodeTokens = decodeTokensOpt;
+  addNotes(result);
   return result;
 }
 
@@ -434,81 +451,6 @@ llvm::Error checkAgainst(const AttentionSpec &spec, const KnownShape &known) {
                                        known.source, shape.there, shape.what,
                                        shape.here));
   return llvm::Error::success();
-}
-
-std::string describeLayers(const ModelConfig &model, StringRef specName) {
-  std::vector<int64_t> layers;
-  for (const LayerKind *kind : model.kindsServedBy(specName))
-    llvm::append_range(layers, kind->layers);
-  llvm::sort(layers);
-  constexpr int most = 4;
-  std::string text =
-      formatv("{0} layer{1}", layers.size(), layers.size() == 1 ? "" : "s");
-  int runs = 0;
-  for (size_t i = 0, next; i < layers.size(); i = next) {
-    for (next = i + 1;
-         next < layers.size() && layers[next] == layers[next - 1] + 1;)
-      ++next;
-    if (runs++ == most)
-      return text + ", ...";
-    text += ", " + std::to_string(layers[i]);
-    if (next - i > 1)
-      text += "-" + std::to_string(layers[next - 1]);
-  }
-  return text;
-}
-
-std::string describe(const AttentionSpec &spec) {
-  std::string text;
-  raw_string_ostream os(text);
-  os << spec.qHeads << " q heads, " << spec.kvHeads << " kv heads, head dim "
-     << spec.headDim;
-  if (spec.vHeadDim != spec.headDim)
-    os << " (v: " << spec.vHeadDim << ')';
-  os << ", block " << spec.blockSize
-     << (spec.layout == KvLayout::HND ? " hnd" : " nhd");
-  os << ", " << nameOf(spec.qType);
-  if (spec.kvType != spec.qType)
-    os << " over " << nameOf(spec.kvType);
-  os << (spec.causal ? ", causal" : ", not causal");
-  if (spec.window)
-    os << ", window " << *spec.window;
-  if (spec.chunk)
-    os << ", chunk " << *spec.chunk;
-  if (spec.softcap)
-    os << ", softcap " << format("%g", *spec.softcap);
-  if (spec.sinks)
-    os << ", sinks";
-  if (spec.prefixLm)
-    os << ", prefix-LM";
-  if (!spec.alibiSlopes.empty())
-    os << ", alibi";
-  return text;
-}
-
-json::Object toJson(const AttentionSpec &spec) {
-  json::Object object{
-      {"name", spec.name},
-      {"q_heads", spec.qHeads},
-      {"kv_heads", spec.kvHeads},
-      {"head_dim", spec.headDim},
-      {"v_head_dim", spec.vHeadDim},
-      {"block_size", spec.blockSize},
-      {"layout", spec.layout == KvLayout::HND ? "hnd" : "nhd"},
-      {"scale", spec.scale},
-      {"causal", spec.causal},
-      {"sinks", spec.sinks},
-      {"prefix_lm", spec.prefixLm},
-      {"alibi", !spec.alibiSlopes.empty()},
-      {"description", describe(spec)},
-  };
-  if (spec.window)
-    object["window"] = *spec.window;
-  if (spec.chunk)
-    object["chunk"] = *spec.chunk;
-  if (spec.softcap)
-    object["softcap"] = *spec.softcap;
-  return object;
 }
 
 } // namespace pagoda

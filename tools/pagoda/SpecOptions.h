@@ -45,6 +45,9 @@ struct Specification {
 /// name the option at fault, its value and what was expected.
 llvm::Expected<Specification> readSpecification(const KnownShape &known = {});
 
+/// Appends what a person should know of the kernels.
+void addNotes(Specification &specification);
+
 /// Whether options say which kernels: --config or --heads.
 bool namesSpecification();
 
@@ -54,15 +57,6 @@ Provenance provenanceOf(const Specification &specification);
 
 /// An error naming the first shape in which `spec` and `known` differ.
 llvm::Error checkAgainst(const AttentionSpec &spec, const KnownShape &known);
-
-/// "28 layers, 0-27": how many, and which. Long lists are cut.
-std::string describeLayers(const ModelConfig &model, llvm::StringRef specName);
-
-/// "16 q heads, 8 kv heads, head dim 128, block 16 hnd, f32, causal".
-std::string describe(const AttentionSpec &spec);
-
-/// The shape of a kernel for --json.
-llvm::json::Object toJson(const AttentionSpec &spec);
 
 } // namespace pagoda
 

@@ -14,6 +14,7 @@
 #include "compiler/tune/SearchSpace.h"
 #include "compiler/tune/Tuner.h"
 #include "tools/pagoda/Commands.h"
+#include "tools/pagoda/Describe.h"
 #include "tools/pagoda/Records.h"
 #include "tools/pagoda/Report.h"
 #include "tools/pagoda/ScheduleBench.h"

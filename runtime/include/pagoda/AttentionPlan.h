@@ -53,8 +53,11 @@ struct PlanOptions {
 
 /// The sequences of one step.
 struct BatchShape {
-  std::span<const int32_t> qLens;  ///< [sequences] new tokens, 0 or more
-  std::span<const int32_t> kvLens; ///< [sequences] tokens in all, 0 or more
+  std::span<const int32_t> qLens; ///< [sequences] new tokens, 0 or more
+  /// [sequences] tokens in all, the new ones among them, 0 or more. Where they
+  /// are fewer than the new ones, the first queries sit before position 0 and
+  /// see no key: o 0, lse -inf.
+  std::span<const int32_t> kvLens;
   /// [sequences] rows of the block table; empty: 0, 1, 2, ...
   std::span<const int32_t> tableRows;
   /// What kernels will be given as block_table; only cascade plans read it.
@@ -118,6 +121,11 @@ public:
   const PlanOptions &options() const;
   /// Whether PlanOptions::cascade is on and these kernels can share.
   bool cascades() const;
+  /// What a plan that cascades() was built from, null before a batch and for
+  /// other plans: kernels must be given the same table.
+  const int32_t *blockTable() const;
+  /// The kernels that the plan was made for, by rising max_rows.
+  std::span<const pagoda_kernel_info *const> kernels() const;
   /// The specification that the kernels share.
   const pagoda_kernel_info &kernel() const;
 

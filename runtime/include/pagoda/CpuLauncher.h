@@ -37,8 +37,9 @@ public:
   /// scalars; the plan's fields are filled in here, and partial_o and
   /// partial_ml where they are null. \p merge may be null when the plan has no
   /// merges. Errors, before anything runs: InvalidArgument (a pointer, stride
-  /// or scalar that the kernels cannot take), Mismatch (\p merge belongs to
-  /// other kernels).
+  /// or scalar that the kernels cannot take; another table than a cascade
+  /// plan was built from), Mismatch (\p merge belongs to other kernels; kernels
+  /// of a GPU).
   void run(const AttentionPlan &plan, const pagoda_kernel_info *merge,
            pagoda_attention_args args);
 
@@ -60,10 +61,10 @@ private:
   std::unique_ptr<Impl> P;
 };
 
-/// Throws InvalidArgument unless the strides of \p view keep rows of \p dim
-/// elements apart and are in the order of the kernel's layout: heads within
-/// tokens for nhd, tokens within heads for hnd. \p what names the view in the
-/// message.
+/// Throws InvalidArgument unless the strides of \p view keep the kernel's
+/// heads, tokens and blocks, of rows of \p dim elements, apart and are in the
+/// order of the kernel's layout: heads within tokens for nhd, tokens within
+/// heads for hnd. \p what names the view in the message.
 void checkView(const pagoda_kernel_info &kernel, const pagoda_kv_view &view,
                int32_t dim, const char *what);
 

@@ -137,7 +137,8 @@ typedef struct pagoda_aux_tensor {
 /* Arguments of attention and merge kernels. Shapes in brackets. */
 typedef struct pagoda_attention_args {
   /* q [rows, q_heads, head_dim], o [rows, q_heads, v_head_dim]; o and lse
-   * overlap nothing that is read. */
+   * overlap nothing that is read. Strides keep rows and heads apart; that of a
+   * dimension of one is not read. */
   const void *q;
   int64_t q_token_stride;
   int64_t q_head_stride;

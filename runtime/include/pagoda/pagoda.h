@@ -289,7 +289,8 @@ pagoda_status pagoda_kernels_wrap(const pagoda_library_info *library,
                                   const pagoda_kernel_spec *spec,
                                   pagoda_kernels **out);
 void pagoda_kernels_destroy(pagoda_kernels *kernels);
-/* PAGODA_MISMATCH unless the kernels can work on the pool. */
+/* PAGODA_MISMATCH unless the kernels can work on the pool. Views of a pool do
+ * not tell its types: check each pool once. */
 pagoda_status pagoda_kernels_check(const pagoda_kernels *kernels,
                                    const pagoda_pool *pool);
 
@@ -310,7 +311,8 @@ typedef struct pagoda_batch {
   int32_t sequences;
   int32_t reserved;
   const int32_t *q_lens;      /* [sequences] new tokens                     */
-  const int32_t *kv_lens;     /* [sequences] tokens in all                  */
+  const int32_t *kv_lens;     /* [sequences] tokens in all, with the new
+                                 ones; a query before position 0 sees no key */
   const int32_t *table_rows;  /* [sequences]; null: 0, 1, 2, ...            */
   const int32_t *block_table; /* what kernels get; read by cascade plans   */
   int64_t block_table_stride;
@@ -345,7 +347,10 @@ pagoda_status pagoda_launcher_create(int32_t threads, pagoda_launcher **out);
 void pagoda_launcher_destroy(pagoda_launcher *launcher);
 int32_t pagoda_launcher_threads(const pagoda_launcher *launcher);
 /* One layer of attention. `args` holds tensors, tables and scalars; what the
- * plan and the launcher own is filled in. */
+ * plan and the launcher own is filled in. `kernels` are those that the plan was
+ * made for (PAGODA_MISMATCH), of a CPU; the table of a cascade plan is the one
+ * it was built from. Whether views and tables are those of this layer and its
+ * group cannot be seen from them: only strides are checked. */
 pagoda_status pagoda_attention(pagoda_launcher *launcher,
                                const pagoda_plan *plan,
                                const pagoda_kernels *kernels,

@@ -41,6 +41,7 @@ TEST(TensorParallel, ReplicatesFewKvHeads) {
   EXPECT_EQ(model.kinds[0].spec.qHeads, 2);
   EXPECT_EQ(model.kinds[0].spec.kvHeads, 1);
   EXPECT_EQ(model.kvReplicas, 4);
+  EXPECT_EQ(model.tensorParallelRank, 31);
 }
 
 TEST(TensorParallel, RefusesWhatIsNotDivisible) {

@@ -336,6 +336,50 @@ TEST(CApi, Mismatches) {
                 PAGODA_INVALID_ARGUMENT, "deterministic");
 }
 
+TEST(CApi, APlanGoesWithItsKernels) {
+  Layer full;
+  FakeLibrary windowed(
+      {.features = PAGODA_FEATURE_CAUSAL | PAGODA_FEATURE_WINDOW});
+  FakeLibrary again(FakeSpec{});
+  pagoda_kernel_spec spec = full.spec;
+  pagoda_kernels *same = nullptr, *copy = nullptr, *other = nullptr;
+  OK(pagoda_kernels_wrap(full.fake.info(), &spec, &same));
+  OK(pagoda_kernels_wrap(again.info(), &spec, &copy));
+  spec.features |= PAGODA_FEATURE_WINDOW;
+  OK(pagoda_kernels_wrap(windowed.info(), &spec, &other));
+  pagoda_plan *plan = nullptr;
+  pagoda_plan_options options = {0, 0, 0, 0, 2, 0};
+  OK(pagoda_plan_create(other, full.launcher, &options, &plan));
+
+  int32_t table[] = {0, 1}, qLen = 1, kvLen = 3;
+  pagoda_batch batch = {1, 0, &qLen, &kvLen, nullptr, nullptr, 0};
+  OK(pagoda_plan_build(full.plan, &batch));
+  OK(pagoda_plan_build(plan, &batch));
+  std::vector<float> q(32, 1.0f), o(32);
+  pagoda_attention_args args = {};
+  args.q = q.data();
+  args.o = o.data();
+  args.q_head_stride = args.o_head_stride = 8;
+  args.scale = 1;
+  args.window = 2;
+  args.block_table = table;
+  args.block_table_stride = 2;
+  OK(pagoda_pool_views(full.pool, 0, &args.k, &args.v));
+  OK(pagoda_attention(full.launcher, full.plan, same, &args));
+  OK(pagoda_attention(full.launcher, plan, other, &args));
+  EXPECT_STATUS(pagoda_attention(full.launcher, full.plan, other, &args),
+                PAGODA_MISMATCH,
+                "the plan was made for, attend_1, got attend_1:\nfeatures: "
+                "kernel has causal, window, caller has causal");
+  EXPECT_STATUS(pagoda_attention(full.launcher, plan, same, &args),
+                PAGODA_MISMATCH, "features: kernel has causal, caller");
+  EXPECT_STATUS(pagoda_attention(full.launcher, full.plan, copy, &args),
+                PAGODA_MISMATCH, "of another library");
+  pagoda_plan_destroy(plan);
+  for (pagoda_kernels *kernels : {same, copy, other})
+    pagoda_kernels_destroy(kernels);
+}
+
 TEST(CApi, KernelsFromAFile) {
   pagoda_kernel_spec spec = {
       16, 8, 128, 128, 16, PAGODA_HND, 0, 0, 0, 0, PAGODA_FEATURE_CAUSAL, 0, 0};

@@ -182,6 +182,7 @@ TEST(Launcher, ArgumentsThatKernelsCannotTakeAreRefused) {
   good.v = engine.pool.v();
   good.block_table = engine.kv.tables();
   good.block_table_stride = 1; // 3 tokens
+  good.q_head_stride = good.o_head_stride = 8;
   good.scale = 1;
   auto refused = [&](auto change, const char *part) {
     pagoda_attention_args args = good;
@@ -203,6 +204,96 @@ TEST(Launcher, ArgumentsThatKernelsCannotTakeAreRefused) {
           "v: token_stride: kernel attend_1 with layout hnd expects 8");
   refused([](auto &a) { std::swap(a.k.token_stride, a.k.head_stride); },
           "k: head_stride");
+  refused([](auto &a) { a.q_head_stride = 0; },
+          "q_head_stride: expected 8 or more, got 0");
+  refused([](auto &a) { a.lse = static_cast<float *>(a.o); },
+          "lse_head_stride: expected 1 or more, got 0");
+  // A pool of other blocks or heads is seen where its strides tell.
+  refused([](auto &a) { a.k.head_stride = a.k.block_stride = 2 * 8; },
+          "k: head_stride: kernel attend_1 with layout hnd expects 32 or more "
+          "for 2 heads and 4 tokens a block, got 16");
+  refused([](auto &a) { a.v.block_stride = 4 * 8; },
+          "v: block_stride: kernel attend_1 with layout hnd expects 64");
+}
+
+TEST(Launcher, PoolsMayPutHeadsOutsideOfBlocks) {
+  FakeLibrary fake{FakeSpec{}};
+  float base = 0;
+  checkView(fake.kernel(0), {&base, 4 * 8, 100 * 4 * 8, 8}, 8, "k");
+}
+
+TEST(Launcher, RowsOfABatchMustLieApart) {
+  Engine engine({});
+  SeqId seq = engine.add();
+  ASSERT_TRUE(engine.append(seq, 3));
+  EXPECT_LT(engine.step({{seq, 3}}), 1e-5);
+  std::vector<float> q(3 * 32), o(3 * 32);
+  pagoda_attention_args args = {};
+  args.q = q.data();
+  args.o = o.data();
+  args.k = engine.pool.k();
+  args.v = engine.pool.v();
+  args.block_table = engine.kv.tables();
+  args.block_table_stride = 1;
+  args.scale = 1;
+  args.q_head_stride = args.o_head_stride = 8;
+  args.o_token_stride = 32;
+  EXPECT_PAGODA_ERROR(
+      engine.launcher.run(engine.plan, engine.kernels.merge, args),
+      ErrorCode::InvalidArgument, "q_token_stride: expected 8 or more, got 0");
+  pagoda_append_args append = {};
+  append.k = args.k;
+  append.v = args.v;
+  append.k_new = append.v_new = q.data();
+  int64_t slots[] = {0, 1};
+  append.slot_mapping = slots;
+  append.k_head_stride = append.v_head_stride = 8;
+  EXPECT_PAGODA_ERROR(engine.launcher.append(*engine.kernels.append, append, 2),
+                      ErrorCode::InvalidArgument,
+                      "append: k_token_stride: expected 8");
+}
+
+TEST(Launcher, KernelsOfAGpuAreRefused) {
+  FakeLibrary fake{FakeSpec{}};
+  Engine engine({});
+  pagoda_kernel_info gpu = fake.kernel(0);
+  gpu.entry = nullptr;
+  gpu.target = "nvidia:sm_80";
+  const pagoda_kernel_info *one[] = {&gpu};
+  AttentionPlan plan(one);
+  int32_t qLens[] = {1}, kvLens[] = {1};
+  BatchShape batch;
+  batch.qLens = qLens;
+  batch.kvLens = kvLens;
+  plan.build(batch);
+  EXPECT_PAGODA_ERROR(engine.launcher.run(plan, nullptr, {}),
+                      ErrorCode::Mismatch,
+                      "expected a kernel for a CPU, got one for nvidia:sm_80");
+  gpu.role = PAGODA_ROLE_COPY;
+  EXPECT_PAGODA_ERROR(engine.launcher.copy(gpu, {}, 1), ErrorCode::Mismatch,
+                      "for a CPU");
+}
+
+TEST(Launcher, ACascadePlanGoesWithItsTable) {
+  EngineOptions o;
+  o.plan.cascade = true;
+  Engine engine(o);
+  SeqId seq = engine.add();
+  ASSERT_TRUE(engine.append(seq, 3));
+  EXPECT_LT(engine.step({{seq, 1}}), 1e-5);
+  float dummy[64] = {};
+  pagoda_attention_args args = {};
+  args.q = args.o = dummy;
+  args.q_head_stride = args.o_head_stride = 8;
+  args.k = engine.pool.k();
+  args.v = engine.pool.v();
+  args.scale = 1;
+  std::vector<int32_t> table(64, 0);
+  args.block_table = table.data();
+  args.block_table_stride = 64;
+  EXPECT_PAGODA_ERROR(
+      engine.launcher.run(engine.plan, engine.kernels.merge, args),
+      ErrorCode::InvalidArgument, "that the cascade plan was built from");
 }
 
 TEST(Launcher, CascadeGivesTheSameAnswer) {

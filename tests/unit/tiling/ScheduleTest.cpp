@@ -102,13 +102,18 @@ TEST(Schedule, OverrideErrorsNameTheFault) {
   EXPECT_EQ(apply(s, {"warps=2"}),
             "unknown schedule key 'warps' for a cpu target, known are order, "
             "lanes, q_tile, kv_tile, heads, block_rows, block_vectors, "
-            "prefetch, pack, stages");
+            "prefetch, pack, stages, each for one kernel of the two with "
+            "prefill. or decode. before it");
   EXPECT_EQ(apply(s, {"lanes=queries"}, "sm_80"),
             "unknown schedule key 'lanes' for a nvidia target, known are "
-            "order, q_tile, kv_tile, heads, stages, warps");
+            "order, q_tile, kv_tile, heads, stages, warps, each for one kernel "
+            "of the two with prefill. or decode. before it");
+  EXPECT_EQ(apply(s, {"kv_tile=64", "prefill.kv_tile=32,kv_tile=16"}),
+            "schedule kv_tile is given twice, 64 and 16");
   // A mistake in the other variant's overrides is found too.
   EXPECT_EQ(apply(s, {"decode.q_tile=x"}),
             "schedule q_tile must be a number, got 'x'");
+  s.kvTile = Schedule().kvTile; // what came before the fault
   EXPECT_EQ(s, Schedule());
 }
 

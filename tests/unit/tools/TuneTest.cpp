@@ -270,7 +270,7 @@ TEST_F(TuneTest, MistakesAreNamed) {
   Outcome brief = pagodaTool("tune --budget 0.5s " + (shape + db()));
   EXPECT_TRUE(says(brief, "not tuned: less than 1 s were left")) << brief.out;
   expectError("tune --db none " + std::string(shape),
-              "--db: expected a file to keep records in");
+              "--db none: expected a file to keep records in");
   expectError("tune --threads 5000 " + (shape + db()),
               "--threads 5000: expected a number from 0 to 1024");
   expectError("tune --target sm_80 --dtype bf16 " + (shape + db()),

@@ -41,9 +41,9 @@ LogicalResult AmpereLowering::checkSupported() {
                        "merge";
   for (auto [name, dim] : {std::pair("k_dim", cache.getKDim()),
                            std::pair("v_dim", cache.getVDim())})
-    if (dim > 256)
-      return refuse() << "cache " << name
-                      << " must be at most 256 on nvidia, got " << dim;
+    if (dim > mostGpuHeadDim)
+      return refuse() << "cache " << name << " must be at most "
+                      << mostGpuHeadDim << " on nvidia, got " << dim;
   if (schedule.getOrder() != LoopOrder::q_outer &&
       schedule.getOrder() != LoopOrder::split_kv)
     return refuse() << "schedule order must be q_outer or split_kv on nvidia, "
