@@ -21,7 +21,8 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 TEST = "bin/pagoda-import-tests"
-TABLES = ["compiler/import/Families.cpp", "compiler/import/HybridFamilies.cpp"]
+TABLES = ["compiler/import/Families.cpp", "compiler/import/GptFamilies.cpp",
+          "compiler/import/HybridFamilies.cpp"]
 
 
 def listed(path):
