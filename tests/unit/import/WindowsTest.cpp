@@ -67,7 +67,30 @@ TEST(Windows, WindowsOfQwenByItsClass) {
             Layers{1});
 }
 
-TEST(Windows, WindowOfMinimaxIsOneOfAllAttention) {
+TEST(Windows, MaxWindowLayersLeftOut) {
+  auto layers = [](const std::string &type, int64_t count) {
+    ModelConfig model = importText(
+        R"({"model_type":")" + type + R"(","num_hidden_layers":)" +
+        std::to_string(count) + R"(,"num_attention_heads":8,"hidden_size":512,
+            "num_key_value_heads":8,"use_sliding_window":true})");
+    return kindNamed(model, "sliding_attention").layers;
+  };
+  EXPECT_EQ(layers("qwen2", 29), (std::vector<int64_t>{28}));
+  EXPECT_EQ(layers("qwen2_vl", 82), (std::vector<int64_t>{80, 81}));
+  EXPECT_EQ(layers("qwen2_5_omni_text", 30), (std::vector<int64_t>{28, 29}));
+  EXPECT_EQ(layers("dots1", 64), (std::vector<int64_t>{62, 63}));
+  // Even layers below 28.
+  EXPECT_EQ(layers("qwen2_moe", 40).back(), 26);
+  // The longest window of this class.
+  EXPECT_EQ(importText(R"({"model_type":"qwen2_5_omni_text",
+      "num_hidden_layers":29,"num_attention_heads":8,"hidden_size":512,
+      "num_key_value_heads":8,"use_sliding_window":true})")
+                .kindOf(28)
+                .spec.window,
+            32768);
+}
+
+TEST(Windows, MinimaxHasOneOfAllAttention) {
   for (const char *layers :
        {"", R"(,"attn_type_list":[1,0,1,0,1,0,1,0,1,0,1,0])",
         R"(,"layer_types":["full_attention","linear_attention",
