@@ -115,12 +115,15 @@ TEST(RopeOfFamily, YarnOfMiniCpm3SharpensToo) {
 
 TEST(RopeOfFamily, LengthThatPhi3WasTrainedFor) {
   // Absent: that of the class, not the stretched one.
-  RopeConfig rope = ropeOf(R"({"model_type":"phi3","num_hidden_layers":2,
+  for (const char *type : {"phi3", "phi4_multimodal"}) {
+    RopeConfig rope = ropeOf(R"({"model_type":")" + std::string(type) +
+                             R"(","num_hidden_layers":2,
       "hidden_size":64,"num_attention_heads":8,"num_key_value_heads":8,
       "max_position_embeddings":16384,"rope_scaling":{"type":"longrope",
       "short_factor":[1,1,1,1],"long_factor":[2,2,2,2]}})");
-  EXPECT_EQ(rope.originalMaxPosition, 4096);
-  EXPECT_EQ(rope.factor, 4);
+    EXPECT_EQ(rope.originalMaxPosition, 4096);
+    EXPECT_EQ(rope.factor, 4);
+  }
 }
 
 } // namespace

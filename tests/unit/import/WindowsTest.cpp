@@ -81,6 +81,10 @@ TEST(Windows, MaxWindowLayersLeftOut) {
   EXPECT_EQ(layers("dots1", 64), (std::vector<int64_t>{62, 63}));
   // Even layers below 28.
   EXPECT_EQ(layers("qwen2_moe", 40).back(), 26);
+  EXPECT_EQ(importText(file("phi4_multimodal", R"(,"sliding_window":64)"))
+                .kindOf(0)
+                .spec.window,
+            64);
   // The longest window of this class.
   EXPECT_EQ(importText(R"({"model_type":"qwen2_5_omni_text",
       "num_hidden_layers":29,"num_attention_heads":8,"hidden_size":512,
