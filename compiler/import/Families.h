@@ -52,7 +52,10 @@ using RopeRule = RopeConfig (*)(ImportContext &, llvm::StringRef type,
 // that key.
 std::vector<std::string> fullLayers(ImportContext &);
 std::vector<std::string> windowedLayers(ImportContext &);
+std::vector<std::string> windowedIfUsed(ImportContext &);
 std::vector<std::string> windowFromMaxWindowLayers(ImportContext &);
+std::vector<std::string> windowFromMaxWindowLayersIfUsed(ImportContext &);
+std::vector<std::string> evenLayersWindowedIfUsed(ImportContext &);
 std::vector<std::string> windowedWhereUnrotated(ImportContext &);
 std::vector<std::string> everyNthLayerFull(ImportContext &);
 std::vector<std::string> firstOfEveryNLayersFull(ImportContext &);
@@ -139,8 +142,10 @@ RopeConfig attnConfigRope(ImportContext &, llvm::StringRef type,
                           const LayerShape &);
 RopeConfig unlessAlibiRope(ImportContext &, llvm::StringRef type,
                            const LayerShape &);
-RopeConfig ropeIfGiven(ImportContext &, llvm::StringRef type,
-                       const LayerShape &);
+RopeConfig ropeUnlessNull(ImportContext &, llvm::StringRef type,
+                          const LayerShape &);
+RopeConfig rotaryObjectRope(ImportContext &, llvm::StringRef type,
+                            const LayerShape &);
 RopeConfig memRope(ImportContext &, llvm::StringRef type, const LayerShape &);
 
 struct Family {
@@ -163,8 +168,10 @@ struct Family {
   llvm::StringLiteral note = "";
 };
 
-/// The table: families whose layers all attend, and the others.
+/// The table in three parts: families whose layers all attend, with llama's
+/// shape or with GPT's, and the others.
 llvm::ArrayRef<Family> attentionFamilies();
+llvm::ArrayRef<Family> gptFamilies();
 llvm::ArrayRef<Family> hybridFamilies();
 /// The family of a `model_type`; null: unknown.
 const Family *findFamily(llvm::StringRef modelType);

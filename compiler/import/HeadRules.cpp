@@ -132,6 +132,10 @@ LayerShape attnConfigHeads(ImportContext &c, StringRef, int64_t) {
     attention.failExpected("attn_type",
                            "multihead_attention, multiquery_attention or "
                            "grouped_query_attention");
+  // Layers with windows, or with the cache of another layer.
+  if (auto overrides = c.config.maybeObject("block_overrides");
+      overrides && !overrides->raw().empty())
+    c.config.failExpected("block_overrides", "none: layers of one kind");
   if (attention.boolean("prefix_lm", false))
     attention.failExpected("prefix_lm", "false");
   if (auto window = attention.maybeInteger("sliding_window_size",
@@ -292,6 +296,23 @@ std::vector<float> alibiSlopes(int64_t heads, double maxBias) {
   return slopes;
 }
 
+/// What jais multiplies its slopes by for longer sequences.
+static float jaisSlopeFactor(ImportContext &c) {
+  std::optional<ConfigReader> scaling = c.config.maybeObject("alibi_scaling");
+  if (!scaling)
+    return 1;
+  if (scaling->maybeString("type") != "linear")
+    scaling->failExpected("type", "linear");
+  if (auto factor = scaling->maybeNumber("factor", 1))
+    return static_cast<float>(1 / *factor);
+  int64_t trained = scaling->integer("train_seq_len", {2, positionRange.max});
+  if (positionLimit(c) > trained)
+    c.config.importLog().note("alibi_scaling: a sequence of n > " +
+                              Twine(trained) + " keys takes the slopes times " +
+                              Twine(trained) + " / n");
+  return 1;
+}
+
 std::vector<float> modelAlibiSlopes(ImportContext &c, const LayerShape &heads) {
   if (c.family.alibi == Family::Never)
     return {};
@@ -316,6 +337,8 @@ std::vector<float> modelAlibiSlopes(ImportContext &c, const LayerShape &heads) {
                                        "rotation, no ALiBi");
   } else if (c.family.name == "jais") {
     wanted = c.config.maybeString("position_embedding_type") == "alibi";
+    if (wanted)
+      factor = jaisSlopeFactor(c);
   }
   if (!wanted)
     return {};

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The second half of the table of Families.cpp: attention beside linear
+// The last part of the table of Families.cpp: attention beside linear
 // attention, state-space and convolution layers, which keep no KV cache.
 //
 //===----------------------------------------------------------------------===//
@@ -21,7 +21,8 @@ const Family table[] = {
     {.name = "kimi_linear",
      .modelTypes = "kimi_linear",
      .defaults = R"({"kv_lora_rank":512,"qk_nope_head_dim":128,
-         "qk_rope_head_dim":64,"v_head_dim":128})",
+         "qk_rope_head_dim":64,"v_head_dim":128,
+         "max_position_embeddings":1048576})",
      .layerTypes = kimiLinearLayers,
      .heads = latentHeads,
      .scale = latentScale,
@@ -81,7 +82,7 @@ const Family table[] = {
     {.name = "falcon_h1",
      .modelTypes = "falcon_h1",
      .defaults = R"({"num_key_value_heads":8,
-         "max_position_embeddings":8192,"rope_theta":100000.0})",
+         "max_position_embeddings":8192,"rope_theta":10000.0})",
      .layerTypes = hybridOnly,
      .note = "every layer has a mamba mixer beside its attention; "
              "key_multiplier scales K before attention"},
@@ -100,9 +101,15 @@ const Family table[] = {
      .scale = halfHeadDim,
      .rope = memRope},
     {.name = "lfm2",
-     .modelTypes = "lfm2 lfm2_moe",
+     .modelTypes = "lfm2",
      .defaults = R"({"num_hidden_layers":32,"num_attention_heads":32,
          "hidden_size":2560,"num_key_value_heads":8,
+         "max_position_embeddings":128000,"rope_theta":1000000.0})",
+     .layerTypes = convUnlessListed},
+    {.name = "lfm2",
+     .modelTypes = "lfm2_moe",
+     .defaults = R"({"num_hidden_layers":32,"num_attention_heads":32,
+         "hidden_size":2048,"num_key_value_heads":8,
          "max_position_embeddings":128000,"rope_theta":1000000.0})",
      .layerTypes = convUnlessListed},
     {.name = "minimax",
@@ -113,9 +120,9 @@ const Family table[] = {
     {.name = "olmo_hybrid",
      .modelTypes = "olmo_hybrid",
      .defaults = R"({"full_attention_interval":4,
-         "max_position_embeddings":65536})",
+         "max_position_embeddings":65536,"rope_theta":10000.0})",
      .layerTypes = linearUnlessNth,
-     .rope = ropeIfGiven},
+     .rope = ropeUnlessNull},
     {.name = "mamba",
      .modelTypes = "mamba mamba2 falcon_mamba",
      .layerTypes = mambaOnly,

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/import/Families.h"
+#include "compiler/import/JsonText.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -44,6 +45,28 @@ std::optional<LayerTypes> listedUnder(ImportContext &c, StringRef key) {
 
 std::optional<LayerTypes> listedTypes(ImportContext &c) {
   return listedUnder(c, "layer_types");
+}
+
+bool hasWindow(ImportContext &c) {
+  return c.config.maybeInteger("sliding_window", positionRange).has_value();
+}
+
+/// Of classes that have windows only when they are told.
+bool usesWindow(ImportContext &c) {
+  return c.config.boolean("use_sliding_window", false) && hasWindow(c);
+}
+
+int64_t maxWindowLayers(ImportContext &c) {
+  return c.config.integer("max_window_layers", {0, layerRange.max});
+}
+
+LayerTypes allWindowed(ImportContext &c, bool window) {
+  return namedBy(c, [&](int64_t) { return window ? sliding : full; });
+}
+
+LayerTypes windowFromMaxLayers(ImportContext &c, bool window) {
+  int64_t first = window ? maxWindowLayers(c) : c.model.layers;
+  return namedBy(c, [&](int64_t i) { return i >= first ? sliding : full; });
 }
 
 /// A period of layers, 1 or more.
@@ -105,27 +128,39 @@ LayerTypes fullLayers(ImportContext &c) {
 LayerTypes windowedLayers(ImportContext &c) {
   if (std::optional<LayerTypes> types = listedTypes(c))
     return *types;
-  bool window =
-      c.config.maybeInteger("sliding_window", positionRange).has_value();
-  return namedBy(c, [&](int64_t) { return window ? sliding : full; });
+  return allWindowed(c, hasWindow(c));
+}
+
+LayerTypes windowedIfUsed(ImportContext &c) {
+  if (std::optional<LayerTypes> types = listedTypes(c))
+    return *types;
+  return allWindowed(c, usesWindow(c));
 }
 
 LayerTypes windowFromMaxWindowLayers(ImportContext &c) {
   if (std::optional<LayerTypes> types = listedTypes(c))
     return *types;
-  if (!c.config.boolean("use_sliding_window", true) ||
-      !c.config.maybeInteger("sliding_window", positionRange))
-    return namedBy(c, [](int64_t) { return full; });
-  int64_t first = c.config.integer("max_window_layers", {0, layerRange.max});
-  return namedBy(c, [&](int64_t i) { return i >= first ? sliding : full; });
+  return windowFromMaxLayers(c, hasWindow(c));
+}
+
+LayerTypes windowFromMaxWindowLayersIfUsed(ImportContext &c) {
+  if (std::optional<LayerTypes> types = listedTypes(c))
+    return *types;
+  return windowFromMaxLayers(c, usesWindow(c));
+}
+
+LayerTypes evenLayersWindowedIfUsed(ImportContext &c) {
+  if (std::optional<LayerTypes> types = listedTypes(c))
+    return *types;
+  int64_t end = usesWindow(c) ? maxWindowLayers(c) : 0;
+  return namedBy(
+      c, [&](int64_t i) { return i % 2 == 0 && i < end ? sliding : full; });
 }
 
 LayerTypes windowedWhereUnrotated(ImportContext &c) {
   if (std::optional<LayerTypes> types = listedTypes(c))
     return *types;
-  bool window =
-      c.config.boolean("use_sliding_window", false) &&
-      c.config.maybeInteger("sliding_window", positionRange).has_value();
+  bool window = usesWindow(c);
   std::vector<int64_t> unrotated = unrotatedLayers(c);
   return namedBy(c, [&](int64_t i) {
     return window && is_contained(unrotated, i) ? sliding : full;
@@ -173,19 +208,23 @@ LayerTypes linearUnlessNth(ImportContext &c) {
 }
 
 LayerTypes attentionTypeList(ImportContext &c) {
-  if (std::optional<LayerTypes> types = listedTypes(c))
+  // A window counts in all layers that attend, however they are listed.
+  const char *attends = hasWindow(c) ? sliding : full;
+  if (std::optional<LayerTypes> types = listedTypes(c)) {
+    llvm::replace(*types, full, attends);
     return *types;
+  }
   if (auto list = c.config.maybeIntegers("attn_type_list", {0, 1})) {
     if (static_cast<int64_t>(list->size()) != c.model.layers)
       c.config.fail("attn_type_list", "has " + Twine(list->size()) +
                                           " elements, expected " +
                                           Twine(c.model.layers));
     list->resize(c.model.layers);
-    return namedBy(c, [&](int64_t i) { return (*list)[i] ? full : linear; });
+    return namedBy(c, [&](int64_t i) { return (*list)[i] ? attends : linear; });
   }
   c.config.tookDefault("layer_types", "alternating",
-                       "absent; full attention first in " + c.model.modelType);
-  return namedBy(c, [](int64_t i) { return i % 2 ? linear : full; });
+                       "absent; attention first in " + c.model.modelType);
+  return namedBy(c, [&](int64_t i) { return i % 2 ? linear : attends; });
 }
 
 LayerTypes mambaUnlessPeriod(ImportContext &c) {
@@ -327,6 +366,17 @@ LayerTypes kimiLinearLayers(ImportContext &c) {
   });
 }
 
+/// A key of a block of nemotron-nas that makes its attention another one: a
+/// window with sinks, chunks, or a mixer in its place. Released models have
+/// null there.
+static StringRef otherAttention(const json::Object &attention) {
+  for (StringRef key : {"window_length", "num_sink_tokens", "llama4", "mamba"})
+    if (const json::Value *value = attention.get(key))
+      if (value->kind() != json::Value::Null)
+        return key;
+  return "";
+}
+
 LayerTypes blockConfigLayers(ImportContext &c) {
   const json::Value *value = c.config.find("block_configs");
   const json::Array *blocks = value ? value->getAsArray() : nullptr;
@@ -343,6 +393,10 @@ LayerTypes blockConfigLayers(ImportContext &c) {
     if (!attention)
       c.config.fail("block_configs",
                     "element " + Twine(i) + " has no object \"attention\"");
+    else if (StringRef key = otherAttention(*attention); !key.empty())
+      c.config.fail("block_configs",
+                    "element " + Twine(i) + " has attention." + key + " " +
+                        describeJson(*attention->get(key)) + ", expected null");
     else if (attention->getBoolean("no_op").value_or(false))
       return "no_attention";
     else if (attention->getBoolean("replace_with_linear").value_or(false))

@@ -54,6 +54,10 @@ void refuseOtherModels(ConfigReader &reader, const std::string &type) {
   if (reader.boolean("is_encoder_decoder", false))
     reader.failExpected("is_encoder_decoder",
                         "false, a decoder with causal self-attention");
+  // transformers drops the causal mask for any class; embedders are such.
+  if (!reader.boolean("is_causal", true))
+    reader.failExpected("is_causal",
+                        "true, a decoder with causal self-attention");
   // Newer files say which tokens it holds for; "vision" leaves text causal.
   if (const json::Value *value = reader.find("use_bidirectional_attention"))
     if (*value == json::Value(true) || *value == json::Value("all"))
@@ -176,7 +180,10 @@ AttentionSpec buildSpec(ImportContext &c, StringRef type,
     spec.window = readWindow(c);
   if (type == "chunked_attention")
     spec.chunk = c.config.integer("attention_chunk_size", positionRange);
-  spec.softcap = c.config.maybeNumber("attn_logit_softcapping", 0);
+  ConfigReader capped = c.family.heads == attnConfigHeads
+                            ? c.config.subObject("attn_config")
+                            : c.config;
+  spec.softcap = capped.maybeNumber("attn_logit_softcapping", 0);
   spec.sinks = c.family.sinks;
   return spec;
 }
@@ -334,8 +341,28 @@ void divideAmongRanks(ImportContext &c, const ImportOptions &options) {
   }
 }
 
+/// Of long sequences, some files let a query see a part of the keys. That is a
+/// choice of the engine: others attend to all of them.
+void noteSparseAttention(ImportContext &c) {
+  ImportLog &log = c.config.importLog();
+  StringRef key = "dual_chunk_attention_config";
+  if (auto chunks = c.config.maybeObject(key)) {
+    int64_t chunk = chunks->integer("chunk_size", positionRange);
+    int64_t local = chunks->integer("local_size", {0, chunk});
+    log.note(key + " is left out: sequences of more than " +
+             Twine(chunk - local) + " keys see all of them");
+  }
+  key = "sparse_config";
+  if (auto sparse = c.config.maybeObject(key); sparse && !sparse->raw().empty())
+    log.note(
+        key + " is left out: sequences of more than " +
+        Twine(sparse->maybeInteger("dense_len", positionRange).value_or(8192)) +
+        " keys see all of them");
+}
+
 void addNotes(ImportContext &c) {
   ImportLog &log = c.config.importLog();
+  noteSparseAttention(c);
   if (!c.family.note.empty())
     log.note(c.family.note);
   for (const LayerKind &kind : c.model.kinds)

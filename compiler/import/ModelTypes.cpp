@@ -16,6 +16,8 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringSwitch.h"
 
+#include <array>
+
 using namespace llvm;
 
 namespace pagoda {
@@ -59,8 +61,12 @@ const Refusal refusals[] = {
 
 } // namespace
 
+static std::array<ArrayRef<Family>, 3> parts() {
+  return {attentionFamilies(), gptFamilies(), hybridFamilies()};
+}
+
 const Family *findFamily(StringRef modelType) {
-  for (ArrayRef<Family> part : {attentionFamilies(), hybridFamilies()})
+  for (ArrayRef<Family> part : parts())
     for (const Family &family : part)
       if (listHolds(family.modelTypes, modelType))
         return &family;
@@ -69,7 +75,7 @@ const Family *findFamily(StringRef modelType) {
 
 std::vector<StringRef> knownModelTypes() {
   std::vector<StringRef> all;
-  for (ArrayRef<Family> part : {attentionFamilies(), hybridFamilies()})
+  for (ArrayRef<Family> part : parts())
     for (const Family &family : part) {
       SmallVector<StringRef> types;
       StringRef(family.modelTypes).split(types, ' ');

@@ -311,6 +311,19 @@ RopeConfig unscaledRotation(RopeConfig rope) {
   return plain;
 }
 
+/// A rotation of all dims by the base that an object under `key` names.
+RopeConfig plainRotation(ImportContext &c, StringRef key, int64_t headDim,
+                         double theta) {
+  RopeConfig rope;
+  rope.kind = RopeKind::Default;
+  rope.theta = theta;
+  rope.rotaryDim = headDim;
+  if (headDim % 2)
+    c.config.fail(key, "rotates heads of " + Twine(headDim) +
+                           " dims, expected an even number");
+  return rope;
+}
+
 bool perLayerKind(ImportContext &c) {
   std::optional<ConfigReader> object = c.config.maybeObject("rope_parameters");
   return object && isPerLayerKind(object->raw());
@@ -410,15 +423,38 @@ RopeConfig positionTypeRope(ImportContext &c, StringRef type,
 RopeConfig attnConfigRope(ImportContext &c, StringRef,
                           const LayerShape &heads) {
   ConfigReader attention = c.config.subObject("attn_config");
-  RopeConfig rope;
   if (!attention.boolean("rope", false))
-    return rope;
-  rope.kind = RopeKind::Default;
-  rope.theta = attention.number("rope_theta", 1);
-  rope.rotaryDim = heads.headDim;
-  if (rope.rotaryDim % 2)
-    c.config.fail("attn_config", "rotates heads of " + Twine(heads.headDim) +
-                                     " dims, expected an even number");
+    return {};
+  RopeConfig rope = plainRotation(c, "attn_config", heads.headDim,
+                                  attention.number("rope_theta", 1));
+  // Two implementations, each with an object of its own.
+  std::string kind = attention.maybeString("rope_impl").value_or("dail");
+  if (kind != "dail" && kind != "hf")
+    attention.failExpected("rope_impl", "dail or hf");
+  ConfigReader object = attention.subObject("rope_" + kind + "_config");
+  std::optional<std::string> type = object.maybeString("type");
+  if (kind == "dail" && type && *type != "original")
+    object.failExpected("type", "original");
+  if (kind == "hf" && type != "no_scaling" && !c.config.failed())
+    readScaling(c, object, "rope_scaling", rope);
+  return rope;
+}
+
+RopeConfig rotaryObjectRope(ImportContext &c, StringRef type,
+                            const LayerShape &heads) {
+  std::optional<ConfigReader> rotary = c.config.maybeObject("rotary");
+  if (!rotary)
+    return neoxRope(c, type, heads);
+  RopeConfig rope =
+      plainRotation(c, "rotary", heads.headDim, rotary->number("base", 1));
+  std::optional<std::string> kind = rotary->maybeString("type");
+  if (kind == "dynamic") {
+    rope.kind = RopeKind::Dynamic;
+    rope.factor = rotary->maybeNumber("scaling_factor", 0).value_or(1);
+    rope.originalMaxPosition = positionLimit(c);
+  } else if (kind != "origin") {
+    rotary->failExpected("type", "origin or dynamic");
+  }
   return rope;
 }
 
@@ -427,12 +463,12 @@ RopeConfig unlessAlibiRope(ImportContext &c, StringRef type,
   return c.model.alibiSlopes.empty() ? neoxRope(c, type, heads) : RopeConfig();
 }
 
-RopeConfig ropeIfGiven(ImportContext &c, StringRef type,
-                       const LayerShape &heads) {
+RopeConfig ropeUnlessNull(ImportContext &c, StringRef type,
+                          const LayerShape &heads) {
   std::optional<ConfigReader> object = c.config.maybeObject("rope_parameters");
-  bool given =
-      c.config.has("rope_theta") || (object && object->has("rope_theta"));
-  return given ? neoxRope(c, type, heads) : RopeConfig();
+  ConfigReader &source = object ? *object : c.config;
+  bool null = source.find("rope_theta") && !source.has("rope_theta");
+  return null ? RopeConfig() : neoxRope(c, type, heads);
 }
 
 RopeConfig memRope(ImportContext &c, StringRef type, const LayerShape &heads) {

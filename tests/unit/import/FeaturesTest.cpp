@@ -154,6 +154,14 @@ TEST(Features, Softcap) {
             std::nullopt);
 }
 
+TEST(Features, SoftcapOfAttnConfig) {
+  EXPECT_EQ(imported(file("mpt", R"(,"attn_config":{
+                "attn_logit_softcapping":30.0})"))
+                .kinds[0]
+                .spec.softcap,
+            30.0);
+}
+
 TEST(Features, Sinks) {
   ModelConfig model = importText(file("gpt_oss"));
   EXPECT_EQ(model.kinds.size(), 2u);
@@ -205,6 +213,57 @@ TEST(Features, Alibi) {
   EXPECT_EQ(importText(file("jais", R"(,"position_embedding_type":"alibi")"))
                 .alibiSlopes,
             alibiSlopes(8));
+}
+
+TEST(Features, StretchedAlibi) {
+  auto jais = [](const std::string &scaling) {
+    return file("jais", R"(,"n_positions":4096,
+        "position_embedding_type":"alibi","alibi_scaling":)" +
+                            scaling);
+  };
+  EXPECT_EQ(importText(jais("null")).alibiSlopes, alibiSlopes(8));
+  ModelConfig fixed = importText(jais(R"({"type":"linear","factor":2.0})"));
+  ASSERT_EQ(fixed.alibiSlopes.size(), 8u);
+  EXPECT_FLOAT_EQ(fixed.alibiSlopes[0], 0.25f);
+  EXPECT_TRUE(fixed.notes.empty());
+  ModelConfig past =
+      importText(jais(R"({"type":"linear","train_seq_len":2048})"));
+  EXPECT_EQ(past.alibiSlopes, alibiSlopes(8));
+  EXPECT_EQ(past.notes, (std::vector<std::string>{
+                            "alibi_scaling: a sequence of n > 2048 keys takes "
+                            "the slopes times 2048 / n"}));
+  EXPECT_TRUE(importText(jais(R"({"type":"linear","train_seq_len":4096})"))
+                  .notes.empty());
+  EXPECT_EQ(refusal(jais(R"({"type":"linear","factor":0.5})")),
+            "config.json: alibi_scaling.factor: is 0.5, expected a finite "
+            "number above 1 or null");
+  EXPECT_EQ(refusal(jais(R"({"type":"dynamic","factor":2.0})")),
+            "config.json: alibi_scaling.type: is \"dynamic\" (a string), "
+            "expected linear");
+  EXPECT_EQ(refusal(jais(R"({"type":"linear"})")),
+            "config.json: alibi_scaling.train_seq_len: missing, expected an "
+            "integer from 2 to 2147483647");
+}
+
+TEST(Features, SparseAttentionIsNoted) {
+  auto notes = [](const std::string &type, const std::string &fields) {
+    return importText(file(type, fields)).notes;
+  };
+  using Notes = std::vector<std::string>;
+  EXPECT_EQ(notes("qwen2", R"(,"num_key_value_heads":8,
+      "dual_chunk_attention_config":{"chunk_size":262144,"local_size":8192})"),
+            (Notes{"dual_chunk_attention_config is left out: sequences of more "
+                   "than 253952 keys see all of them"}));
+  EXPECT_EQ(notes("minicpm", R"(,"sparse_config":{"dense_len":4096})"),
+            (Notes{"sparse_config is left out: sequences of more than 4096 "
+                   "keys see all of them"}));
+  EXPECT_EQ(notes("minicpm", R"(,"sparse_config":{"topk":64})"),
+            (Notes{"sparse_config is left out: sequences of more than 8192 "
+                   "keys see all of them"}));
+  EXPECT_EQ(notes("minicpm", R"(,"sparse_config":{})"), Notes{});
+  EXPECT_EQ(notes("minicpm", R"(,"sparse_config":null,
+                                 "dual_chunk_attention_config":null)"),
+            Notes{});
 }
 
 TEST(Features, BaichuanByItsSize) {

@@ -271,6 +271,40 @@ TEST(Refusal, LayerPatterns) {
             "\"attention\"");
 }
 
+TEST(Refusal, OtherAttentionInOneLayer) {
+  auto blocks = [](const std::string &field) {
+    return small("nemotron-nas",
+                 R"("block_configs":[{"attention":{"n_heads_in_group":8}},
+                    {"attention":{"n_heads_in_group":8,)" +
+                     field + R"(}},{"attention":{"n_heads_in_group":8}}])");
+  };
+  for (const char *key :
+       {"window_length", "num_sink_tokens", "llama4", "mamba"}) {
+    std::string quoted = "\"" + std::string(key) + "\":";
+    importText(blocks(quoted + "null"));
+    EXPECT_EQ(refusal(blocks(quoted + "4")),
+              "config.json: block_configs: element 1 has attention." +
+                  std::string(key) + " 4, expected null");
+  }
+  importText(small("mpt", R"("block_overrides":null)"));
+  importText(small("mpt", R"("block_overrides":{})"));
+  EXPECT_TRUE(mentions(
+      refusal(small("mpt", R"("block_overrides":{"order":[]})")),
+      "block_overrides: is {\"order\":[]} (an object), expected none"));
+}
+
+TEST(Refusal, NoCausalMask) {
+  importText(with("is_causal", "true"));
+  importText(with("is_causal", "null"));
+  EXPECT_EQ(refusalWith("is_causal", "false"),
+            "is_causal: is false (a boolean), expected true, a decoder with "
+            "causal self-attention");
+  EXPECT_EQ(refusal(R"({"model_type":"llava","text_config":
+                {"model_type":"llama","is_causal":false}})"),
+            "config.json: text_config.is_causal: is false (a boolean), "
+            "expected true, a decoder with causal self-attention");
+}
+
 TEST(Refusal, NestedFieldsAreNamedByTheirPath) {
   EXPECT_EQ(refusal(R"({"model_type":"llava","text_config":{
                 "model_type":"llama","num_attention_heads":-1}})"),
