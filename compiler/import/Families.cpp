@@ -304,7 +304,7 @@ const Family table[] = {
          "qk_nope_head_dim":64,"qk_rope_head_dim":32,
          "max_position_embeddings":32768,"rope_theta":10000.0})",
      .heads = latentHeads,
-     .scale = latentScale,
+     .scale = sharpenedHeadDimScale,
      .rope = latentNeoxRope},
 
     // GLM.

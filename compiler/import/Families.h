@@ -111,6 +111,7 @@ double inverseSqrtHeadDim(ImportContext &, const LayerShape &);
 double queryPreAttnScalar(ImportContext &, const LayerShape &);
 double attentionMultiplier(ImportContext &, const LayerShape &);
 double latentScale(ImportContext &, const LayerShape &);
+double sharpenedHeadDimScale(ImportContext &, const LayerShape &);
 double optionalAttnWeights(ImportContext &, const LayerShape &);
 double attnConfigScale(ImportContext &, const LayerShape &);
 double halfHeadDim(ImportContext &, const LayerShape &);

@@ -230,11 +230,10 @@ double attentionMultiplier(ImportContext &c, const LayerShape &heads) {
   return inverseSqrtHeadDim(c, heads);
 }
 
-double latentScale(ImportContext &c, const LayerShape &heads) {
-  if (!c.model.mla)
-    return inverseSqrtHeadDim(c, heads);
+/// `plain` names 1/sqrt(head_dim), which long contexts may sharpen.
+static double sharpenedScale(ImportContext &c, const LayerShape &heads,
+                             StringRef plain) {
   double scale = 1 / std::sqrt(heads.headDim);
-  StringRef plain = "1/sqrt(qk_nope+qk_rope)";
   for (StringRef key : {"rope_parameters", "rope_scaling"}) {
     std::optional<ConfigReader> scaling = c.config.maybeObject(key);
     if (!scaling)
@@ -249,6 +248,16 @@ double latentScale(ImportContext &c, const LayerShape &heads) {
                 scale * sharpen * sharpen);
   }
   return rule(c, plain, scale);
+}
+
+double latentScale(ImportContext &c, const LayerShape &heads) {
+  if (!c.model.mla)
+    return inverseSqrtHeadDim(c, heads);
+  return sharpenedScale(c, heads, "1/sqrt(qk_nope+qk_rope)");
+}
+
+double sharpenedHeadDimScale(ImportContext &c, const LayerShape &heads) {
+  return sharpenedScale(c, heads, "1/sqrt(head_dim)");
 }
 
 double optionalAttnWeights(ImportContext &c, const LayerShape &heads) {
