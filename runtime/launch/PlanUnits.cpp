@@ -111,6 +111,9 @@ void AttentionPlan::Impl::addMerges() {
   }
 }
 
+/// The longest first, so that threads end together. One thread waits for none:
+/// it takes all units of a head before the next head, whose keys lie apart in
+/// hnd, so that those of one head stay in the last cache.
 void AttentionPlan::Impl::addItems() {
   order.resize(units.size());
   std::iota(order.begin(), order.end(), 0);
@@ -120,19 +123,26 @@ void AttentionPlan::Impl::addItems() {
   for (int32_t k = 0; k != int32_t(kernels.size()); ++k) {
     const pagoda_kernel_info &kernel = *kernels[k];
     int32_t from = static_cast<int32_t>(items.size());
-    for (int32_t u : order) {
+    auto add = [&](int32_t u, int32_t head) {
       const Unit &unit = units[u];
       const Tile &tile = tiles[unit.tile];
       if (tile.kernel != k)
-        continue;
-      for (int32_t h = 0; h != headGroups(kernel); ++h) {
-        items.push_back({tile.tableRow, tile.rowOffset, tile.rowCount,
-                         h * kernel.heads_per_item, kernel.heads_per_item,
-                         unit.begin, unit.end, rowPos[tile.rowOffset],
-                         unit.partialSlot,
-                         unit.first ? PAGODA_ITEM_FIRST_SPLIT : 0});
-        costs.push_back(unit.cost);
-      }
+        return;
+      items.push_back({tile.tableRow, tile.rowOffset, tile.rowCount,
+                       head * kernel.heads_per_item, kernel.heads_per_item,
+                       unit.begin, unit.end, rowPos[tile.rowOffset],
+                       unit.partialSlot,
+                       unit.first ? PAGODA_ITEM_FIRST_SPLIT : 0});
+      costs.push_back(unit.cost);
+    };
+    if (options.threads == 1 && kernel.layout == PAGODA_HND) {
+      for (int32_t h = 0; h != headGroups(kernel); ++h)
+        for (int32_t u : order)
+          add(u, h);
+    } else {
+      for (int32_t u : order)
+        for (int32_t h = 0; h != headGroups(kernel); ++h)
+          add(u, h);
     }
     int32_t to = static_cast<int32_t>(items.size());
     if (from == to)
