@@ -150,8 +150,13 @@ std::vector<std::string> randomSchedule(Random &random,
     result.push_back("prefill.kv_tile=" +
                      std::to_string(12 * random.between(1, 24)));
     if (random.chance(50))
-      result.push_back("prefill.block_vectors=2,prefill.block_rows=" +
-                       std::to_string(random.pick<int64_t>({1, 2, 3, 4, 6})));
+      result.push_back(random.pick<const char *>(
+          {"prefill.block_vectors=2,prefill.block_rows=1",
+           "prefill.block_vectors=2,prefill.block_rows=2",
+           "prefill.block_vectors=2,prefill.block_rows=3",
+           "prefill.block_vectors=2,prefill.block_rows=4",
+           "prefill.block_vectors=2,prefill.block_rows=6",
+           "prefill.block_vectors=1,prefill.block_rows=12"}));
   }
   if (random.chance(15))
     result.push_back(

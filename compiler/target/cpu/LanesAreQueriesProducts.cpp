@@ -69,8 +69,8 @@ void LanesAreQueries::packKeys(const KvRows &keys, Value head) {
   });
 }
 
-/// `count` columns of a key from byte `offset` on as f32, or those of a pair of
-/// keys in turns: vectors of at most `lanes` columns.
+/// `count` columns of a key from byte `offset` on as f32, one vector; or those
+/// of a pair of keys in turns, vectors of `lanes` columns and what is left.
 Values LanesAreQueries::loadColumns(ArrayRef<Value> keys, Value offset,
                                     int64_t count) {
   Type type = c.cache.getElt();
@@ -82,9 +82,9 @@ Values LanesAreQueries::loadColumns(ArrayRef<Value> keys, Value offset,
   Type bits = VectorType::get({count}, b.getI16Type());
   Value first = b.load(bits, b.at(keys[0], offset), 2);
   Value second = b.load(bits, b.at(keys[1], offset), 2);
-  int64_t width = std::min(count, c.lanes);
   Values result;
-  for (int64_t begin = 0; begin < count; begin += width) {
+  for (int64_t begin = 0; begin < count; begin += c.lanes) {
+    int64_t width = std::min(count - begin, c.lanes);
     SmallVector<int64_t> inTurns;
     for (int64_t column = begin; column < begin + width; ++column)
       inTurns.append({column, count + column});
@@ -147,8 +147,9 @@ void LanesAreQueries::packValues(const KvRows &values, Value head) {
     b.forLoop(b.i64(0), rows, 1, [&](Value row) {
       Values keys = keysAt(row);
       b.forPieces(whole, vDim(), blockRows(), [&](Value d, int64_t count) {
-        b.store(loadColumns(keys, b.mul(d, bytes), count)[0], target(row, d),
-                4);
+        Values columns = loadColumns(keys, b.mul(d, bytes), count);
+        for (auto [i, part] : llvm::enumerate(columns))
+          b.store(part, target(row, b.add(d, int64_t(i) * c.lanes)), 4);
       });
     });
 }
